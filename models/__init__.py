@@ -1,0 +1,1 @@
+"""SQLAlchemy tables without behaviour, and their migrations."""

@@ -1,0 +1,1 @@
+"""Compute adapters: parsers, OCR and embedding models, each behind a port."""

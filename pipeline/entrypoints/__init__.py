@@ -1,0 +1,1 @@
+"""Ways in: the HTTP gateway, the command line and the embedded stack."""

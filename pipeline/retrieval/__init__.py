@@ -1,0 +1,1 @@
+"""From a question to terms, vectors and an honest outcome."""

@@ -1,0 +1,1 @@
+"""In-memory adapters of the ports services use; only tests import them."""

@@ -1,0 +1,1 @@
+"""Writers of documents: Markdown from the block model."""

@@ -1,0 +1,1 @@
+"""Persistence adapters: object storage, Postgres repositories and indexes, the task producer."""
