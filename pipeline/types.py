@@ -10,7 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from pipeline.errors import Failure
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 T = TypeVar("T")
 
