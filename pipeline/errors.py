@@ -64,10 +64,15 @@ RETRYABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A document problem: a closed code and one sentence of detail fit for a user's eyes."""
+    """A document problem: a closed code and one sentence of detail fit for a user's eyes.
+
+    ``died`` says that a sandbox child died of this document rather than refused it: the ledger counts
+    such deaths and tries once more before the code is final.
+    """
 
     code: FailureCode
     detail: str
+    died: bool = False
 
     @property
     def remedy(self) -> str:

@@ -1,0 +1,43 @@
+"""The closed registry of what a sandbox child may be asked to do.
+
+A job is a function ``(content: BinaryIO, arguments: dict[str, Json]) -> bytes``. ``content`` is the input
+document, open for reading and seekable; the returned bytes are JSON that the caller validates. A
+document problem is returned (as a serialised ``Failure``), never raised: an exception that leaves a
+job is a crash.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: ``target`` is ``module:function``; its module is imported before the fork.
+
+    ``preload`` names further modules that the function imports late and that are worth importing once in
+    the server. ``programs`` is whether the job may start other programs; without it ``fork`` and ``execve``
+    are denied.
+    """
+
+    target: str
+    preload: tuple[str, ...] = ()
+    programs: bool = False
+
+    @property
+    def module(self) -> str:
+        return self.target.partition(":")[0]
+
+    @property
+    def function(self) -> str:
+        return self.target.partition(":")[2]
+
+
+CHECK = "sandbox.check"
+
+JOBS: MappingProxyType[str, Job] = MappingProxyType(
+    {
+        CHECK: Job("pipeline.engines.sandbox.check:confinement"),
+    }
+)
