@@ -1,0 +1,1 @@
+"""Alembic migrations; run by the migrator, never by a service."""
