@@ -215,6 +215,7 @@ CREATE TABLE generations (
     page_count INTEGER DEFAULT 0 NOT NULL,
     block_count INTEGER DEFAULT 0 NOT NULL,
     chunk_count INTEGER DEFAULT 0 NOT NULL,
+    keyword_chunks INTEGER DEFAULT 0 NOT NULL,
     term_total BIGINT DEFAULT 0 NOT NULL,
     confidence DOUBLE PRECISION,
     low_confidence BOOLEAN DEFAULT false NOT NULL,
