@@ -17,6 +17,7 @@ from pipeline.types import (
     EmbeddingModel,
     FileState,
     GenerationRef,
+    IngestMode,
     ListPage,
     Principal,
     Priority,
@@ -85,6 +86,8 @@ class NewFile:
     byte_size: int
     auth_subject: str
     content_key: str
+    ingest: IngestMode = IngestMode.INDEX
+    priority: Priority = Priority.INTERACTIVE
 
 
 class FileMetadataStore(Protocol):
@@ -187,8 +190,8 @@ class KnowledgeStore(Protocol):
 class VectorIndex(Protocol):
     """Vectors of chunks, one per embedding set. Lives inside one unit of work."""
 
-    def missing(self, ref: GenerationRef, embedding_set: int, limit: int) -> tuple[Chunk, ...]:
-        """Chunks of the generation without a vector in the set, in ordinal order."""
+    def missing(self, ref: GenerationRef, embedding_set: int, first: int, last: int) -> tuple[Chunk, ...]:
+        """Chunks ``first``..``last`` of the generation without a vector in the set, in ordinal order."""
 
     def reuse(self, ref: GenerationRef, embedding_set: int) -> int:
         """Copy vectors of equal chunk hashes from other generations of the same source; return how many."""
