@@ -18,7 +18,10 @@ from pipeline.types import Json
 LENGTH = struct.Struct("!I")
 MAX_REQUEST_BYTES = 4 * 1024 * 1024
 DESCRIPTORS = 2
+# What stands in a run directory.
 SOCKET_NAME = "socket"
+LOCK_NAME = "lock"
+JOBS_DIRECTORY = "jobs"
 
 
 class Event(StrEnum):
