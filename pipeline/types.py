@@ -248,7 +248,8 @@ class Line:
 
     ``size`` is the font height in points as displayed; ``box`` is in displayed page space. ``order``
     is the line's place in the page's content stream. ``table`` is the index of the window's table that
-    already holds this line's text.
+    already holds this line's text. ``angle`` is how far the text is turned clockwise on the displayed page
+    (0, 90, 180, 270). A text that ends with U+00AD ends with a hyphen that may join it to the next line.
     """
 
     page: int
@@ -261,6 +262,7 @@ class Line:
     hidden: bool = False
     order: int = 0
     table: int | None = None
+    angle: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,194 @@
+"""One page's text as PDFium holds it: runs of characters that one text object drew, in content-stream order.
+
+Everything per character goes through two calls of PDFium's C interface and everything else is asked once per run,
+because a call through ctypes costs more than what PDFium does inside it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pypdfium2.raw as raw
+
+from pipeline.stages.frame import Rect
+
+# A page of a million characters takes seconds; a page anyone reads has a few thousand.
+MAX_PAGE_CHARS = 1_000_000
+
+# How PDFium marks a hyphen at the end of a line, whatever character it was.
+HYPHEN = "\x02"
+
+_BOLD_NAME = re.compile(r"bold|black|heavy|semi-?bold|demi|[-,]bd\b|\bbd\b", re.IGNORECASE)
+_NOT_BOLD_NAME = re.compile(r"demi-?light", re.IGNORECASE)
+_ITALIC_NAME = re.compile(r"italic|oblique|[-,]it\b", re.IGNORECASE)
+_MONO_NAME = re.compile(r"mono|courier|consol|typewriter|menlo|fixed|code|cmtt|\btt\b", re.IGNORECASE)
+_FIXED_PITCH, _ITALIC, _FORCE_BOLD = 1 << 0, 1 << 6, 1 << 18
+_BOLD_WEIGHT = 600
+
+# Scripts in which PDFium gives the characters of a run from right to left.
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+
+# Below this reported size (points) fonts are scaled by means the report does not show; the box is taken instead.
+_SMALLEST_REPORTED = 3.0
+
+_GENERATED_NEWLINES = frozenset({10, 13})
+
+# The same functions with an address as result: building a pointer object for every character doubles the cost.
+_text_object_at = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
+    ctypes.cast(raw.FPDFText_GetTextObject, ctypes.c_void_p).value or 0
+)
+_font_of = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
+    ctypes.cast(raw.FPDFTextObj_GetFont, ctypes.c_void_p).value or 0
+)
+_unicode_at = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_void_p, ctypes.c_int)(
+    ctypes.cast(raw.FPDFText_GetUnicode, ctypes.c_void_p).value or 0
+)
+
+
+class Font(NamedTuple):
+    """What a font says about the text it draws."""
+
+    bold: bool
+    italic: bool
+    monospace: bool
+
+
+@dataclass(slots=True)
+class Run:
+    """Characters of one text object. ``rect`` is in the frame of text turned by ``angle`` on the unrotated page.
+
+    ``spaced`` says that PDFium saw a word gap before the run. ``size`` is the font height in points.
+    """
+
+    text: str
+    rect: Rect
+    angle: int
+    size: float
+    font: Font
+    invisible: bool
+    spaced: bool
+
+
+@dataclass(slots=True)
+class _Style:
+    angle: int
+    size: float
+    font: Font
+    invisible: bool
+
+
+class PageArea(NamedTuple):
+    """The visible part of a page in its unrotated user space, in points."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
+@dataclass(slots=True)
+class RunReader:
+    """Reads the runs of one open page."""
+
+    text_page: raw.FPDF_TEXTPAGE
+    area: PageArea
+    _fonts: dict[int, Font] = field(default_factory=dict)
+
+    def count(self) -> int:
+        """Characters on the page as PDFium counts them, never negative."""
+        return max(0, int(raw.FPDFText_CountChars(self.text_page)))
+
+    def runs(self) -> Iterator[Run]:
+        """Runs in content-stream order, at most :data:`MAX_PAGE_CHARS` characters in all."""
+        handle = ctypes.cast(self.text_page, ctypes.c_void_p).value
+        total = min(self.count(), MAX_PAGE_CHARS)
+        first, current, styled, spaced = 0, None, None, False
+        style: _Style | None = None
+        codes: list[int] = []
+        for index in range(total):
+            drawn_by = _text_object_at(handle, index)
+            if drawn_by != current:
+                if current is not None and style is not None:
+                    yield self._run(codes, first, style, spaced)
+                    spaced = False
+                codes, first, current = [], index, drawn_by
+                if drawn_by is not None and drawn_by != styled:
+                    style, styled = self._style(index, drawn_by), drawn_by
+            code = _unicode_at(handle, index)
+            if drawn_by is None:
+                spaced = spaced or code not in _GENERATED_NEWLINES
+            codes.append(code)
+        if current is not None and style is not None and codes:
+            yield self._run(codes, first, style, spaced)
+
+    def _run(self, codes: list[int], first: int, style: _Style, spaced: bool) -> Run:
+        text = "".join(map(chr, codes))
+        last = first + len(codes) - 1
+        if len(codes) > 2 and not text.isascii() and _RIGHT_TO_LEFT.search(text):
+            rects = [self._rect(index, style.angle) for index in range(first, last + 1)]
+            rect = Rect(
+                min(r.u0 for r in rects), min(r.v0 for r in rects), max(r.u1 for r in rects), max(r.v1 for r in rects)
+            )
+        else:
+            rect = self._rect(first, style.angle)
+            if last > first:
+                end = self._rect(last, style.angle)
+                rect = Rect(min(rect.u0, end.u0), min(rect.v0, end.v0), max(rect.u1, end.u1), max(rect.v1, end.v1))
+        size = style.size if style.size >= _SMALLEST_REPORTED else max(style.size, rect.v1 - rect.v0)
+        return Run(text, rect, style.angle, size, style.font, style.invisible, spaced)
+
+    def _rect(self, index: int, angle: int) -> Rect:
+        box = raw.FS_RECTF()
+        raw.FPDFText_GetLooseCharBox(self.text_page, index, box)
+        area = self.area
+        if angle == 0:
+            return Rect(box.left - area.left, area.top - box.top, box.right - area.left, area.top - box.bottom)
+        if angle == 90:
+            return Rect(area.top - box.top, area.right - box.right, area.top - box.bottom, area.right - box.left)
+        if angle == 180:
+            return Rect(area.right - box.right, box.bottom - area.bottom, area.right - box.left, box.top - area.bottom)
+        return Rect(box.bottom - area.bottom, box.left - area.left, box.top - area.bottom, box.right - area.left)
+
+    def _style(self, index: int, drawn_by: int) -> _Style:
+        matrix = raw.FS_MATRIX()
+        size = float(raw.FPDFText_GetFontSize(self.text_page, index))
+        angle = 0
+        if raw.FPDFText_GetMatrix(self.text_page, index, matrix):
+            size *= math.hypot(matrix.c, matrix.d)
+            if matrix.b or matrix.a < 0:
+                # A PDF's y grows upwards, so its positive angle turns against the clock.
+                angle = round(-math.degrees(math.atan2(matrix.b, matrix.a)) / 90) * 90 % 360
+        handle = ctypes.cast(drawn_by, raw.FPDF_PAGEOBJECT)
+        invisible = raw.FPDFTextObj_GetTextRenderMode(handle) == raw.FPDF_TEXTRENDERMODE_INVISIBLE
+        return _Style(angle, abs(size), self._font(drawn_by), invisible)
+
+    def _font(self, drawn_by: int) -> Font:
+        address = _font_of(drawn_by)
+        if address is None:
+            return Font(bold=False, italic=False, monospace=False)
+        known = self._fonts.get(address)
+        if known is None:
+            known = self._fonts[address] = _describe(ctypes.cast(address, raw.FPDF_FONT))
+        return known
+
+
+def _describe(font: raw.FPDF_FONT) -> Font:
+    length = raw.FPDFFont_GetBaseFontName(font, None, 0)
+    buffer = ctypes.create_string_buffer(max(1, length))
+    raw.FPDFFont_GetBaseFontName(font, buffer, length)
+    name = buffer.value.decode("utf-8", "replace")
+    name = name.partition("+")[2] or name
+    flags = max(0, raw.FPDFFont_GetFlags(font))
+    heavy = raw.FPDFFont_GetWeight(font) >= _BOLD_WEIGHT or bool(flags & _FORCE_BOLD)
+    slope = ctypes.c_int()
+    slanted = bool(raw.FPDFFont_GetItalicAngle(font, slope)) and slope.value != 0
+    return Font(
+        bold=heavy or bool(_BOLD_NAME.search(name) and not _NOT_BOLD_NAME.search(name)),
+        italic=slanted or bool(flags & _ITALIC) or bool(_ITALIC_NAME.search(name)),
+        monospace=bool(flags & _FIXED_PITCH) or bool(_MONO_NAME.search(name)),
+    )
