@@ -40,6 +40,7 @@ class Source(Base):
             "tenant_id",
             "auth_subject",
             "content_hash",
+            "indexed",
             unique=True,
             postgresql_where=text("kind = 'file' AND status IN ('pending', 'ingesting', 'ready')"),
         ),

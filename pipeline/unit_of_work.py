@@ -62,11 +62,14 @@ class SourceStore(Protocol):
         Raises :class:`~pipeline.errors.SourceGone` when it was removed, cancelled or superseded.
         """
 
-    def published(self, source_id: uuid.UUID, subjects: Sequence[str]) -> tuple[GenerationRef, Source]:
-        """The generation readers see. Raises NotFound; with no published generation the newest attempt's."""
+    def readable(self, source_id: uuid.UUID, subjects: Sequence[str]) -> GenerationRef | None:
+        """The generation readers see, None when none was published. Raises NotFound."""
 
     def work(self, ref: GenerationRef) -> Work:
         """What the stages of a generation work on. Raises :class:`~pipeline.errors.SourceGone`."""
+
+    def set_media_type(self, ref: GenerationRef, media_type: str) -> None:
+        """Record what the content was found to be."""
 
     def describe(
         self, ref: GenerationRef, *, title: str | None, warnings: Sequence[str], pages: int, blocks: int
@@ -74,20 +77,21 @@ class SourceStore(Protocol):
         """Record what extraction found on the generation."""
 
     def rate(
-        self, ref: GenerationRef, *, confidence: float | None, low_confidence: bool, warnings: Sequence[str]
-    ) -> None:
-        """Record how sure recognition was; add warnings."""
-
-    def measure(
         self,
         ref: GenerationRef,
         *,
-        chunks: int | None,
-        chunker: str | None,
-        keyword_chunks: int | None,
-        term_total: int | None,
+        confidence: float | None,
+        low_confidence: bool,
+        warnings: Sequence[str],
+        blocks: int,
     ) -> None:
-        """Record counts that publication validates; None leaves one as it is."""
+        """Record how sure recognition was and how many blocks there are now; add warnings."""
+
+    def measure_chunks(self, ref: GenerationRef, *, chunks: int, chunker: str) -> None:
+        """Record what chunking made, for publication to validate."""
+
+    def measure_terms(self, ref: GenerationRef, *, keyword_chunks: int, term_total: int) -> None:
+        """Record what keyword indexing made: chunks with terms and the sum of their lengths in terms."""
 
     def facts(self, ref: GenerationRef) -> GenerationFacts:
         """The recorded counts."""
@@ -101,7 +105,7 @@ class SourceStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GenerationFacts:
-    """Counts recorded by the stages of one generation; ``active_set`` is the tenant's."""
+    """Counts recorded by the stages of one generation."""
 
     chunk_count: int
     keyword_chunks: int
@@ -181,6 +185,16 @@ class DocumentStore(Protocol):
         """The page map."""
 
 
+class SubjectStore(Protocol):
+    """Whom knowledge belongs to. Lives inside one unit of work."""
+
+    def ensure_own(self, user: str) -> None:
+        """Make sure ``user:<sub>`` exists, owned by the user."""
+
+    def add_member(self, subject: str, member: str) -> None:
+        """Make a user a member of a subject; a subject's first writer owns it."""
+
+
 class DeletionStore(Protocol):
     """Tombstones and receipts. Lives inside one unit of work."""
 
@@ -196,7 +210,7 @@ class DeletionStore(Protocol):
     def purge(self, receipt_id: uuid.UUID) -> None:
         """Delete every row of the receipt's sources, note the counts before and after."""
 
-    def close(self, receipt_id: uuid.UUID, objects_after: int) -> None:
+    def close(self, receipt_id: uuid.UUID) -> None:
         """Files are gone: complete the receipt."""
 
     def receipt(self, receipt_id: uuid.UUID, subjects: Sequence[str]) -> Receipt:
@@ -223,15 +237,27 @@ class Receipt:
 class UnitOfWork(Protocol):
     """One transaction of one tenant: explicit commit, rollback by default."""
 
-    files: FileMetadataStore
-    sources: SourceStore
-    ledger: Ledger
-    documents: DocumentStore
-    knowledge: KnowledgeStore
-    vectors: VectorIndex
-    keywords: KeywordIndex
-    blobs: BlobStore
-    deletions: DeletionStore
+    # Read-only, so that an adapter's own class serves as the port it implements.
+    @property
+    def files(self) -> FileMetadataStore: ...
+    @property
+    def sources(self) -> SourceStore: ...
+    @property
+    def subjects(self) -> SubjectStore: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def documents(self) -> DocumentStore: ...
+    @property
+    def knowledge(self) -> KnowledgeStore: ...
+    @property
+    def vectors(self) -> VectorIndex: ...
+    @property
+    def keywords(self) -> KeywordIndex: ...
+    @property
+    def blobs(self) -> BlobStore: ...
+    @property
+    def deletions(self) -> DeletionStore: ...
 
     def active_set(self) -> int:
         """The tenant's embedding set, its row locked in share mode so that a promotion waits."""
@@ -252,12 +278,12 @@ class SweepFinder(Protocol):
         """Expired leases and queued rows whose doorbell was lost."""
 
     def backlog(self, limit: int) -> Backlog:
-        """Generations in flight and the next to admit, in order of admission."""
+        """Generations in flight, and up to ``limit`` waiting ones of each tenant: interactive first, then by age."""
 
     def open_deletions(self, limit: int) -> tuple[tuple[uuid.UUID, uuid.UUID], ...]:
         """(tenant, receipt) of deletions that are not complete."""
 
-    def superseded(self, limit: int) -> tuple[GenerationRef, ...]:
+    def superseded(self, limit: int, retention_s: float) -> tuple[GenerationRef, ...]:
         """Generations replaced long enough ago for their rows to go."""
 
     def exclusive(self, name: str) -> AbstractContextManager[bool]:

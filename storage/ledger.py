@@ -260,7 +260,8 @@ class PostgresLedger(Repository):
     def requeue_after_death(self, ref: GenerationRef, stage: Stage, unit: int | None, token: uuid.UUID) -> int:
         table, key = _table(unit)
         row = self.row(
-            f"UPDATE {table} SET status = 'queued', token = NULL, lease_until = NULL, sandbox_deaths = sandbox_deaths + 1,"
+            f"UPDATE {table} SET status = 'queued', token = NULL, lease_until = NULL,"
+            " sandbox_deaths = sandbox_deaths + 1,"
             f" rung_at = clock_timestamp(), available_at = clock_timestamp() WHERE {key} AND token = :token"
             " RETURNING sandbox_deaths",
             **_key(ref, stage, unit),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from alembic import context
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 from sqlalchemy.engine import Connection
+from sqlalchemy.pool import NullPool
 
 from models import Base
 
@@ -19,4 +20,6 @@ def run(connection: Connection) -> None:
         context.run_migrations()
 
 
-run(context.config.attributes["connection"])
+engine = create_engine(context.config.attributes["dsn"], poolclass=NullPool)
+with engine.connect() as migrator:
+    run(migrator)

@@ -152,7 +152,7 @@ CREATE TABLE sources (
 
 CREATE INDEX ix_sources_listing ON sources (tenant_id, auth_subject, created_at, source_id);
 
-CREATE UNIQUE INDEX uq_sources_same_content ON sources (tenant_id, auth_subject, content_hash) WHERE kind = 'file' AND status IN ('pending', 'ingesting', 'ready');
+CREATE UNIQUE INDEX uq_sources_same_content ON sources (tenant_id, auth_subject, content_hash, indexed) WHERE kind = 'file' AND status IN ('pending', 'ingesting', 'ready');
 
 CREATE TABLE chunk_embeddings (
     tenant_id UUID NOT NULL,
