@@ -1,0 +1,123 @@
+"""One child process: started in its own session, bound to our life, logged to its own file, stopped as a group."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_POLL_S = 0.02
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """How to run and stop one process.
+
+    ``enter`` runs in the child before the program (a change of account); ``orphan_signal`` is what the kernel sends
+    the process when we die without having stopped it; ``grace_s`` is how long ``stop_signal`` may take before SIGKILL.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: Path | None = None
+    enter: Callable[[], None] | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    orphan_signal: signal.Signals = signal.SIGTERM
+    grace_s: float = 10.0
+
+
+class Process:
+    """A running (or ended) instance of a :class:`ProcessSpec`."""
+
+    def __init__(self, spec: ProcessSpec) -> None:
+        """Start it. Raises ``OSError`` when the program cannot be started."""
+        self.spec = spec
+        self.started_at = time.monotonic()
+        descriptor = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            # The kernel's parent-death signal follows the thread that forked, so this is called from a main thread.
+            self._child = subprocess.Popen(
+                spec.command,
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=descriptor,
+                env=dict(spec.environment),
+                cwd=spec.directory or "/",
+                start_new_session=True,
+                preexec_fn=_Prelude(spec, os.getpid()),  # noqa: PLW1509 (one thread runs here)
+            )
+        finally:
+            os.close(descriptor)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._child.poll()
+
+    def ask_to_stop(self) -> None:
+        """Send the stop signal to the main process, which stops its own children."""
+        if self.exit_code() is None:
+            self._child.send_signal(self.spec.stop_signal)
+
+    def finish(self) -> None:
+        """Wait out the grace time, then make sure that nothing of the process group is left."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(self.spec.grace_s)
+        kill_group(self.pid)
+        self._child.wait()
+
+    def stop(self) -> None:
+        self.ask_to_stop()
+        self.finish()
+
+
+class _Prelude:
+    """Runs in the child between fork and exec."""
+
+    def __init__(self, spec: ProcessSpec, parent: int) -> None:
+        self._spec = spec
+        self._parent = parent
+
+    def __call__(self) -> None:
+        if self._spec.enter is not None:
+            self._spec.enter()
+        # After the change of account, which clears it.
+        die_with_parent(self._parent, self._spec.orphan_signal)
+
+
+def die_with_parent(parent: int, with_signal: signal.Signals) -> None:
+    """Ask the kernel to send this process a signal when its parent dies; end at once if it is dead already."""
+    if _LIBC.prctl(_PR_SET_PDEATHSIG, int(with_signal), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Poll ``condition`` until it holds; False when ``timeout_s`` passed first."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True

@@ -1,0 +1,103 @@
+"""SeaweedFS: master, volume, filer and S3 in one process, everything on the loopback address."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+
+from pipeline.entrypoints.embedded import binaries, network
+from pipeline.entrypoints.embedded.layout import Layout, write_private
+from pipeline.entrypoints.embedded.process import ProcessSpec
+from pipeline.errors import NotFound, TransientError
+from storage.content import S3ContentStore
+
+BUCKET = "docmill"
+REGION = "us-east-1"
+PORTS = ("s3", "s3.grpc", "master", "master.grpc", "volume", "volume.grpc", "filer", "filer.grpc")
+
+
+class Seaweed:
+    """One S3 server with its volumes in ``DIR/s3`` and one generated identity."""
+
+    name = "s3"
+    start_timeout_s = 60.0
+
+    def __init__(self, layout: Layout, ports: dict[str, int]) -> None:
+        """``ports`` has one loopback port for each name in :data:`PORTS`."""
+        self._layout = layout
+        self._ports = ports
+        self._program = binaries.weed()
+
+    @property
+    def endpoint(self) -> str:
+        return f"{network.LOOPBACK}:{self._ports['s3']}"
+
+    @property
+    def access_key(self) -> str:
+        return self._layout.secret("s3_access_key")
+
+    @property
+    def secret_key(self) -> str:
+        return self._layout.secret("s3_secret_key")
+
+    def content_store(self) -> S3ContentStore:
+        return S3ContentStore(self.endpoint, self.access_key, self.secret_key, BUCKET, region=REGION, secure=False)
+
+    def prepare(self) -> None:
+        identity = {
+            "name": "docmill",
+            "credentials": [{"accessKey": self.access_key, "secretKey": self.secret_key}],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        }
+        write_private(self._layout.secrets / "s3_identities.json", json.dumps({"identities": [identity]}))
+
+    def spec(self) -> ProcessSpec:
+        options = {
+            "dir": str(self._layout.s3),
+            "ip": network.LOOPBACK,
+            "ip.bind": network.LOOPBACK,
+            **{_port_option(name): str(port) for name, port in self._ports.items()},
+            "filer": "true",
+            "filer.localSocket": str(self._layout.run / "filer.sock"),
+            "s3": "true",
+            "s3.config": str(self._layout.secrets / "s3_identities.json"),
+            "s3.localSocket": str(self._layout.run / "s3.sock"),
+            "s3.iam": "false",
+            "s3.port.iceberg": "0",
+            "s3.port.lance": "0",
+            "master.telemetry": "false",
+            "master.volumeSizeLimitMB": "1024",
+            "volume.max": "64",
+            "volume.preStopSeconds": "0",
+        }
+        return ProcessSpec(
+            name=self.name,
+            command=(
+                str(self._program),
+                "-logtostderr=true",
+                "server",
+                *(f"-{key}={value}" for key, value in options.items()),
+            ),
+            log=self._layout.logs / "s3.log",
+            environment={"PATH": "/usr/bin:/bin", "HOME": str(self._layout.s3)},
+            directory=self._layout.s3,
+        )
+
+    def is_ready(self) -> bool:
+        """A signed PUT and GET of a small object come back unchanged."""
+        store, key, content = self.content_store(), f"readiness/{uuid.uuid4()}", b"ready"
+        try:
+            store.ensure_bucket()
+            store.put(key, io.BytesIO(content), len(content), "text/plain")
+            answer = b"".join(store.read(key))
+            store.delete(key)
+        except (TransientError, NotFound):
+            return False
+        return answer == content
+
+
+def _port_option(name: str) -> str:
+    """``s3`` and ``s3.grpc`` are ``s3.port`` and ``s3.port.grpc`` on the command line."""
+    server, _, kind = name.partition(".")
+    return f"{server}.port.{kind}" if kind else f"{server}.port"
