@@ -156,10 +156,15 @@ class EmbeddingProvider(Protocol):
         """Identity, dimensions and floor of the model."""
 
     def embed(self, texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-        """One unit vector per text, in order. Raises ``TransientError('embedder', …)``."""
+        """One unit vector per text, in order. Raises ``TransientError('embedder', …)``, and ValueError for a blank
+        text and for a model's vector of another size, NaN or zero length."""
 
     def count_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Length of each text in the model's own tokens."""
+
+    def check(self) -> None:
+        """Called once at start. Raises :class:`~pipeline.errors.ConfigurationError` when the model is not usable as
+        configured, ``TransientError('embedder', …)`` when it is not reached."""
 
 
 # --- index --------------------------------------------------------------------------------

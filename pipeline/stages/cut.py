@@ -59,7 +59,7 @@ def cut(text: str, cost: Cost, budget: int) -> Iterator[str]:
 
 
 def _piece(window: str, cost: Cost, budget: int, density: float) -> int:
-    """How many characters of a window that is too long are the next piece: to the end of a sentence, word or character."""
+    """Characters in the next piece of a window that is too long: to the end of a sentence, a word or a character."""
     words = [match.start() for match in _WORD_END.finditer(window) if match.start()]
     if end := _largest(window, words, cost, budget, density):
         sentences = [match.end() for match in _SENTENCE_END.finditer(window, 0, end)]

@@ -1,0 +1,1 @@
+"""Embedding adapters, and the one place that chooses among them."""
