@@ -108,6 +108,11 @@ class GenerationRef:
     source_id: uuid.UUID
     generation: int
 
+    @property
+    def blob_owner(self) -> str:
+        """The name under which this generation links its intermediate values."""
+        return f"generation:{self.source_id}:{self.generation}"
+
 
 class PageMethod(StrEnum):
     NATIVE = "native"

@@ -12,7 +12,7 @@ from pipeline.errors import Failure
 from pipeline.flow import Stage
 from pipeline.ledger import Backlog, Candidate, Claim, Overdue, UnitPlan, Work
 from pipeline.ports import BlobStore, Doorbell, FileMetadataStore, KeywordIndex, KnowledgeStore, VectorIndex
-from pipeline.types import Block, ExtractedDocument, GenerationRef, ListPage, Page, Priority, Source, StoredFile
+from pipeline.types import Block, EmbeddingModel, ExtractedDocument, GenerationRef, ListPage, Page, Priority, Source, StoredFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,9 @@ class DeletionStore(Protocol):
     def purge(self, receipt_id: uuid.UUID) -> None:
         """Delete every row of the receipt's sources, note the counts before and after."""
 
+    def drop_generation(self, ref: GenerationRef) -> None:
+        """Delete every row of a superseded generation."""
+
     def close(self, receipt_id: uuid.UUID) -> None:
         """Files are gone: complete the receipt."""
 
@@ -259,6 +262,9 @@ class UnitOfWork(Protocol):
     @property
     def deletions(self) -> DeletionStore: ...
 
+    def embedding_set(self, model: EmbeddingModel) -> int | None:
+        """The set of a model, None when the deployment has none for it."""
+
     def active_set(self) -> int:
         """The tenant's embedding set, its row locked in share mode so that a promotion waits."""
 
@@ -286,5 +292,5 @@ class SweepFinder(Protocol):
     def superseded(self, limit: int, retention_s: float) -> tuple[GenerationRef, ...]:
         """Generations replaced long enough ago for their rows to go."""
 
-    def exclusive(self, name: str) -> AbstractContextManager[bool]:
-        """Hold a named lock of the deployment; False when another holds it."""
+    def exclusive(self, name: str, *, wait: bool = False) -> AbstractContextManager[bool]:
+        """Hold a named lock of the deployment; False when another holds it and ``wait`` is off."""

@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Sequence
 
 from pipeline.errors import NotFound
+from pipeline.types import GenerationRef
 from pipeline.unit_of_work import DeletionWork, Receipt
-from storage.rows import Repository
+from storage.rows import Repository, of
 
 # Counted per store for a receipt's sources. Terms and vectors are keyed by the source's number.
 _COUNTS = """
@@ -18,7 +19,8 @@ SELECT (SELECT count(*) FROM chunks WHERE tenant_id = :tenant AND source_id = AN
        (SELECT count(*) FROM chunk_terms t JOIN sources s USING (tenant_id, source_no)
          WHERE t.tenant_id = :tenant AND s.source_id = ANY(:sources)) AS keywords,
        (SELECT count(*) FROM blob_refs WHERE tenant_id = :tenant AND owner = ANY(:owners)) AS blobs,
-       (SELECT count(*) FROM files WHERE tenant_id = :tenant AND file_id = ANY(:files) AND state <> 'deleted') AS objects
+       (SELECT count(*) FROM files WHERE tenant_id = :tenant AND file_id = ANY(:files)
+           AND state <> 'deleted') AS objects
 """
 
 
@@ -169,6 +171,19 @@ class PostgresDeletions(Repository):
             "DELETE FROM source_files WHERE tenant_id = :tenant AND source_id = ANY(:sources)", sources=list(sources)
         )
 
+    def drop_generation(self, ref: GenerationRef) -> None:
+        for table in ("chunk_terms", "chunk_embeddings"):
+            self.change(
+                f"DELETE FROM {table} t USING sources s WHERE s.tenant_id = :tenant AND s.source_id = :source"
+                " AND t.tenant_id = s.tenant_id AND t.source_no = s.source_no AND t.generation = :generation",
+                **of(ref),
+            )
+        self.change(
+            "DELETE FROM generations WHERE tenant_id = :tenant AND source_id = :source AND generation = :generation"
+            " AND status = 'superseded'",
+            **of(ref),
+        )
+
     def close(self, receipt_id: uuid.UUID) -> None:
         self.change(
             "UPDATE files f SET state = 'deleted' FROM deletion_receipts r WHERE r.tenant_id = :tenant"
@@ -182,7 +197,8 @@ class PostgresDeletions(Repository):
             receipt=receipt_id,
         )
         self.change(
-            "UPDATE deletion_receipts SET completed_at = clock_timestamp(), after = after || jsonb_build_object('objects',"
+            "UPDATE deletion_receipts SET completed_at = clock_timestamp(),"
+            " after = after || jsonb_build_object('objects',"
             " (SELECT count(*) FROM files f WHERE f.tenant_id = deletion_receipts.tenant_id"
             "   AND f.file_id = ANY(deletion_receipts.file_ids) AND f.state <> 'deleted'))"
             " WHERE tenant_id = :tenant AND receipt_id = :receipt AND completed_at IS NULL",

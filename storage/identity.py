@@ -18,7 +18,8 @@ class PostgresSubjects(Repository):
 
     def _ensure(self, subject: str, owner: str) -> None:
         self.change(
-            "INSERT INTO subjects (tenant_id, subject, owner) VALUES (:tenant, :subject, :owner) ON CONFLICT DO NOTHING",
+            "INSERT INTO subjects (tenant_id, subject, owner) VALUES (:tenant, :subject, :owner)"
+            " ON CONFLICT DO NOTHING",
             subject=subject,
             owner=owner,
         )

@@ -88,16 +88,20 @@ class PostgresSweepFinder:
             rows = connection.execute(
                 text(
                     "SELECT tenant_id, source_id, generation FROM generations WHERE status = 'superseded'"
-                    " AND finished_at < clock_timestamp() - make_interval(secs => :age) ORDER BY finished_at LIMIT :limit"
+                    " AND finished_at < clock_timestamp() - make_interval(secs => :age)"
+                    " ORDER BY finished_at LIMIT :limit"
                 ),
                 {"limit": limit, "age": retention_s},
             ).all()
         return tuple(GenerationRef(*row) for row in rows)
 
     @contextmanager
-    def exclusive(self, name: str) -> Iterator[bool]:
+    def exclusive(self, name: str, *, wait: bool = False) -> Iterator[bool]:
+        key = {"name": f"docmill:{name}"}
         with translated(), self._engine.begin() as connection:
-            held = connection.execute(
-                text("SELECT pg_try_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": f"docmill:{name}"}
-            ).scalar_one()
-            yield bool(held)
+            if wait:
+                connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), key)
+                yield True
+            else:
+                held = text("SELECT pg_try_advisory_xact_lock(hashtextextended(:name, 0))")
+                yield bool(connection.execute(held, key).scalar_one())

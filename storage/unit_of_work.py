@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine
 
+from pipeline.types import EmbeddingModel
 from storage.blobs import PostgresBlobs
 from storage.deletions import PostgresDeletions
 from storage.documents import PostgresDocuments
@@ -36,6 +37,17 @@ class PostgresUnitOfWork:
         self.keywords = PostgresKeywords(connection, tenant_id)
         self.blobs = PostgresBlobs(connection, tenant_id)
         self.deletions = PostgresDeletions(connection, tenant_id)
+
+    def embedding_set(self, model: EmbeddingModel) -> int | None:
+        row = Repository(self._connection, self._tenant).row(
+            "SELECT set_id FROM embedding_sets WHERE provider = :provider AND model = :model AND version = :version"
+            " AND dimensions = :dimensions",
+            provider=model.provider,
+            model=model.model,
+            version=model.version,
+            dimensions=model.dimensions,
+        )
+        return int(row["set_id"]) if row else None
 
     def active_set(self) -> int:
         row = Repository(self._connection, self._tenant).one(

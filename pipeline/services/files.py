@@ -1,0 +1,149 @@
+"""Uploads: a pending row, the bytes, then one transaction that stores the file and registers its source."""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from pipeline.errors import Conflict, NotFound, TooLarge, UnsupportedType
+from pipeline.ports import AuthorizationPolicy, FileContentStore, NewFile, TaskQueue
+from pipeline.types import IngestMode, ListPage, Principal, Priority, StoredFile
+from pipeline.unit_of_work import NewSource, UnitOfWorkFactory
+
+NAME_BYTES = 200
+# Controls, format characters (bidi overrides among them), surrogates and private use never stand in a name.
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_SEPARATORS = frozenset("/\\")
+
+
+def display_name(name: str) -> str:
+    """A file name fit to show: NFC, without controls, bidi overrides and separators, at most 200 bytes."""
+    kept = "".join(
+        "_" if letter in _SEPARATORS else letter
+        for letter in unicodedata.normalize("NFC", name)
+        if unicodedata.category(letter) not in _REFUSED_CATEGORIES
+    ).strip(" .")
+    if len(kept.encode()) > NAME_BYTES:
+        stem, dot, ending = kept.rpartition(".")
+        ending = dot + ending if stem and len(ending) <= 16 else ""
+        kept = kept.encode()[: NAME_BYTES - len(ending.encode())].decode(errors="ignore").rstrip() + ending
+    return kept or "unnamed"
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRequest:
+    """What a caller says of an upload before its bytes are taken; ``subject`` None is private."""
+
+    filename: str
+    media_type: str
+    subject: str | None = None
+    ingest: IngestMode = IngestMode.INDEX
+    priority: Priority = Priority.INTERACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class UploadContent:
+    """Received bytes, rewound, with their size and sha256 hex digest."""
+
+    stream: BinaryIO
+    byte_size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """A stored file, the source it has now, and the older file of equal bytes."""
+
+    file: StoredFile
+    source_id: uuid.UUID | None
+    duplicate_of: uuid.UUID | None
+
+
+class FileService:
+    def __init__(
+        self,
+        units: UnitOfWorkFactory,
+        policy: AuthorizationPolicy,
+        content: FileContentStore,
+        queue: TaskQueue,
+        accepted_types: frozenset[str],
+        max_bytes: int,
+    ) -> None:
+        self._units = units
+        self._policy = policy
+        self._content = content
+        self._queue = queue
+        self._accepted = accepted_types
+        self.max_bytes = max_bytes
+
+    def check(self, principal: Principal, request: UploadRequest, declared_size: int | None) -> str:
+        """Refuse what can be refused before a byte is read; the subject the file will belong to.
+
+        Raises TooLarge, UnsupportedType, and NotFound for a subject the principal does not hold.
+        """
+        if declared_size is not None and declared_size > self.max_bytes:
+            raise TooLarge(f"the upload declares {declared_size} bytes; the limit is {self.max_bytes}")
+        if request.media_type not in self._accepted:
+            raise UnsupportedType(f"{request.media_type} is not accepted; convert it to a supported type such as PDF")
+        subject = request.subject or principal.own_subject
+        if subject not in self._policy.effective_subjects(principal):
+            raise NotFound("no such subject")
+        return subject
+
+    def upload(self, principal: Principal, request: UploadRequest, content: UploadContent) -> Uploaded:
+        """Store the bytes and register the source. Raises what :meth:`check` raises, and TransientError."""
+        subject = self.check(principal, request, content.byte_size)
+        file_id = uuid.uuid4()
+        key = f"{principal.tenant_id}/files/{uuid.uuid4()}"
+        with self._units(principal.tenant_id) as uow:
+            if subject == principal.own_subject:
+                uow.subjects.ensure_own(principal.user)
+            uow.files.add_pending(
+                NewFile(
+                    file_id=file_id,
+                    filename=display_name(request.filename),
+                    media_type=request.media_type,
+                    byte_size=content.byte_size,
+                    auth_subject=subject,
+                    content_key=key,
+                    ingest=request.ingest,
+                    priority=request.priority,
+                )
+            )
+            uow.commit()
+        self._content.put(key, content.stream, content.byte_size, request.media_type)
+        return self._store(principal, request, content, file_id, subject)
+
+    def _store(
+        self, principal: Principal, request: UploadRequest, content: UploadContent, file_id: uuid.UUID, subject: str
+    ) -> Uploaded:
+        with self._units(principal.tenant_id) as uow:
+            same = uow.files.find_same(subject, content.sha256)
+            stored = uow.files.mark_stored(
+                file_id, sha256=content.sha256, byte_size=content.byte_size, media_type=request.media_type
+            )
+            if not stored:
+                raise Conflict("the upload was deleted while it was received")
+            source_id = None
+            if request.ingest is not IngestMode.NONE:
+                file = uow.files.get(file_id, (subject,))
+                registered = uow.sources.register(
+                    NewSource(file, file.filename, request.ingest is IngestMode.INDEX, request.priority)
+                )
+                source_id = registered.source_id
+            file = uow.files.get(file_id, (subject,))
+            uow.commit()
+        if source_id is not None:
+            self._queue.ring_admission()
+        return Uploaded(file, source_id, same.file_id if same else None)
+
+    def get(self, principal: Principal, file_id: uuid.UUID) -> StoredFile:
+        """Raises NotFound."""
+        with self._units(principal.tenant_id) as uow:
+            return uow.files.get(file_id, self._policy.effective_subjects(principal))
+
+    def page(self, principal: Principal, limit: int, cursor: str | None) -> ListPage[StoredFile]:
+        with self._units(principal.tenant_id) as uow:
+            return uow.files.page(self._policy.effective_subjects(principal), limit, cursor)
