@@ -19,10 +19,12 @@ MAX_QUERY_TERMS = 32
 
 # Scripts that write no spaces between words; searched by pairs of neighbouring characters.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}ー々〆〇"
-_WORD = rf"[[\p{{L}}\p{{N}}\p{{M}}_]--[{_UNSPACED}]]+"
+_WORD = rf"[[\p{{L}}\p{{N}}_]--[{_UNSPACED}]][[\p{{L}}\p{{N}}\p{{M}}_]--[{_UNSPACED}]]*+"
 # What holds an identifier together: ERR-4021, 1.2.3, a@b.c anywhere; 12/05/2026, INV/7, 10:30 and 1,234 beside digits.
 _JOIN = r"(?:[-.@]|(?<=\d)[/:,](?=\d)|(?<=\d)/|/(?=\d))"
-_TERM = regex.compile(rf"(?V1)(?P<unspaced>[{_UNSPACED}]+)|{_WORD}(?:{_JOIN}{_WORD})*+")
+_TERM = regex.compile(
+    rf"(?V1)(?P<unspaced>[[{_UNSPACED}]&&[\p{{L}}\p{{N}}]][{_UNSPACED}]*+)|{_WORD}(?:{_JOIN}{_WORD})*+"
+)
 
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe58\ufe63\uff0d", "-"))
 # Soft hyphens, joiners and direction marks are invisible; words with and without them are one word.
