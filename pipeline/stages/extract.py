@@ -18,6 +18,9 @@ _NO_TITLE = re.compile(
     r"(?i)untitled.*|microsoft (word|powerpoint|excel)\b.*|.*\.(docx?|pptx?|xlsx?|pdf|indd|qxd|tex)|\W*"
 )
 _MAX_TITLE_CHARS = 200
+# A heading is the document's title only among its first blocks of text.
+_OPENING_BLOCKS, _TITLE_WITHIN = 40, 4
+_FURNITURE = frozenset({BlockKind.HEADER, BlockKind.FOOTER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,14 @@ class ExtractLimits:
 def assemble(windows: Sequence[WindowText], limits: ExtractLimits) -> ExtractedDocument | Failure:
     """All windows of a document, in order, as blocks in reading order.
 
-    ``too-large`` when there are more blocks or table cells than the limits allow, naming number and limit. Text beyond
-    ``max_text_bytes`` is cut off before the block that would exceed it, with ``truncated`` and a warning. A document
-    without text comes out without blocks: whether that is a failure is for later stages to say.
+    ``malformed`` when not one of its pages could be read; ``too-large`` when there are more blocks or table cells than
+    the limits allow, naming number and limit. Text beyond ``max_text_bytes`` is cut off before the block that would
+    exceed it, with ``truncated`` and a warning. A document without text comes out without blocks: whether that is a
+    failure is for later stages to say.
     """
+    pages = tuple(page for window in windows for page in window.pages)
+    if pages and all(page.width <= 0 or page.height <= 0 for page in pages):
+        return Failure(FailureCode.MALFORMED, "None of the document's pages can be read.")
     cells = sum(len(block.table.cells) for window in windows for block in _given(window) if block.table is not None)
     if cells > limits.max_cells:
         return _too_large(cells, "table cells", limits.max_cells)
@@ -50,7 +57,7 @@ def assemble(windows: Sequence[WindowText], limits: ExtractLimits) -> ExtractedD
         warnings.append(f"Only the first {limits.max_text_bytes:,} bytes of text were kept; the document has more.")
     return ExtractedDocument(
         blocks=tuple(kept),
-        pages=tuple(page for window in windows for page in window.pages),
+        pages=pages,
         title=_title(windows, kept),
         warnings=tuple(dict.fromkeys(warnings)),
         truncated=len(kept) < len(blocks),
@@ -127,15 +134,10 @@ def _within(blocks: Sequence[Block], max_bytes: int) -> Sequence[Block]:
 
 
 def _title(windows: Sequence[WindowText], blocks: Sequence[Block]) -> str | None:
-    """What the document calls itself, else its first heading of the highest level on its first pages."""
+    """What the document calls itself, else the highest of the headings it opens with."""
     for window in windows:
         if window.title and not _NO_TITLE.fullmatch(window.title):
             return window.title
-    headings = [
-        block
-        for block in blocks[:200]
-        if block.kind is BlockKind.HEADING and not block.hidden and (block.page or 1) <= 2
-    ]
-    if not headings:
-        return None
-    return min(headings, key=lambda block: block.level).text[:_MAX_TITLE_CHARS]
+    body = [block for block in blocks[:_OPENING_BLOCKS] if block.kind not in _FURNITURE and not block.hidden]
+    headings = [block for block in body[:_TITLE_WITHIN] if block.kind is BlockKind.HEADING]
+    return min(headings, key=lambda block: block.level).text[:_MAX_TITLE_CHARS] if headings else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 
 # From this score on a page's text is worth less than what OCR would read.
 GARBLED = 0.25
@@ -29,13 +30,13 @@ _HARMLESS = frozenset("\t\n\r\u00ad\u200b\u200c\u200d\u200e\u200f")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0010ffff]")
 
 
-def garble_score(text: str) -> float:
-    """0 (sound) to 1 (useless) for the visible text of one page, as the PDF gives it before any cleaning.
+def garble_score(drawn: str, lines: Iterable[str]) -> float:
+    """0 (sound) to 1 (useless) for the visible text of one page: as drawn, before any cleaning, and as lines.
 
     The worst of three signs: lost characters (controls, private use, U+FFFD, unassigned), characters outside letters,
     digits and punctuation, and a mean word length no alphabet has. Bullets of symbol fonts and leaders do not count.
     """
-    text = _FILLERS.sub(r"\1", _BULLETS.sub("", text))
+    text = _FILLERS.sub(r"\1", _BULLETS.sub("", drawn))
     if text.isascii() and text.isprintable():
         lost = 0
         odd = sum(1 for char in text if not char.isalnum() and char != " " and char not in _SENTENCE)
@@ -46,7 +47,7 @@ def garble_score(text: str) -> float:
         return 0.0
     lost_score = _LOST_WEIGHT * lost / shown
     odd_score = (odd / shown - _ODD_FREE) / (_ODD_FULL - _ODD_FREE)
-    return round(min(1.0, max(0.0, lost_score, odd_score, _length_score(text))), 3)
+    return round(min(1.0, max(0.0, lost_score, odd_score, _length_score(lines))), 3)
 
 
 def _count(text: str) -> tuple[int, int]:
@@ -62,10 +63,10 @@ def _count(text: str) -> tuple[int, int]:
     return lost, odd
 
 
-def _length_score(text: str) -> float:
-    letters = sum(len(word) for word in text.split() if word.isalpha())
-    if letters < _ENOUGH_LETTERS or _UNSPACED.search(text):
+def _length_score(lines: Iterable[str]) -> float:
+    words = [word for line in lines for word in line.split() if word[:1].isalpha()]
+    letters = sum(map(len, words))
+    if letters < _ENOUGH_LETTERS or any(map(_UNSPACED.search, words)):
         return 0.0
-    words = [word for word in text.split() if any(map(str.isalpha, word))]
-    mean = sum(map(len, words)) / len(words)
+    mean = letters / len(words)
     return 0.0 if _SHORTEST_MEAN <= mean <= _LONGEST_MEAN else _LENGTH_SCORE

@@ -27,7 +27,7 @@ _SHORT = 0.1
 
 _CAPTION = re.compile(
     r"(?:figure|fig\.|table|tab\.|exhibit|chart|plate|abbildung|abb\.|tabelle|tableau|figura|tabla|tabella)"
-    r"\s*[A-Z]?[\dIVX]+(?:[.\-]\d+)*[a-z]?\s*(?:[.:|–—]|$)",
+    r"\s*[A-Z]?[\dIVX]+(?:[.\-]\d+)*[a-z]?(?:\s*(?:[.:|–—]|$)|\s+-\s)",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?:;…。！？][\"'”’»)\]]*$")
@@ -63,7 +63,7 @@ def lay_out(rows: Sequence[Row], pages: Mapping[int, Page]) -> list[tuple[int, B
         opened = builder.take(row, _neighbour(rows, position, -1, marked), _neighbour(rows, position, 1, marked))
         if opened is not None:
             drafts.append((position, opened))
-    _demote_long_headings(drafts)
+    _demote(drafts)
     _set_levels([draft for _, draft in drafts if draft.kind is BlockKind.HEADING])
     joiner = hyphens.Joiner([row.text for row in rows])
     return [(position, _block(draft, joiner)) for position, draft in drafts]
@@ -150,7 +150,7 @@ class _Builder:
         if row.hidden != last.hidden or abs(row.size - last.size) > _SAME_SIZE * max(row.size, last.size):
             return None
         distance = row.rect.v1 - last.rect.v1
-        if distance > _PARAGRAPH_GAP * self._fonts.pitch * max(row.size, last.size):
+        if distance > _PARAGRAPH_GAP * self._fonts.pitch_on(row.page) * max(row.size, last.size):
             return None
         if kind is BlockKind.HEADING or draft.kind is BlockKind.HEADING:
             same = kind is draft.kind and row.bold == last.bold and layout_fonts.NUMBERED.match(row.text) is None
@@ -224,10 +224,13 @@ def _ends(row: Row) -> bool:
     return _SENTENCE_END.search(row.text) is not None
 
 
-def _demote_long_headings(drafts: Sequence[tuple[int, Draft]]) -> None:
+def _demote(drafts: Sequence[tuple[int, Draft]]) -> None:
+    """Headings and captions too long to be one are paragraphs."""
     for _, draft in drafts:
-        if draft.kind is BlockKind.HEADING and (
-            len(draft.rows) > _MAX_HEADING_ROWS or sum(len(row.text) for row in draft.rows) > _MAX_HEADING_CHARS
+        length = sum(len(row.text) for row in draft.rows)
+        long_heading = len(draft.rows) > _MAX_HEADING_ROWS or length > _MAX_HEADING_CHARS
+        if (draft.kind is BlockKind.HEADING and long_heading) or (
+            draft.kind is BlockKind.CAPTION and length > _MAX_CAPTION_CHARS
         ):
             draft.kind = BlockKind.PARAGRAPH
 
@@ -270,10 +273,8 @@ def _text(draft: Draft, joiner: hyphens.Joiner) -> str:
     skipped = draft.marker.length if draft.marker is not None else 0
     text = draft.rows[0].text[skipped:]
     for position, row in enumerate(draft.rows[1:], start=1):
-        if position in draft.breaks:
-            text = f"{hyphens.without_mark(text)}\n{row.text}"
-        else:
-            text = joiner.join(text, row.text)
+        meant = position in draft.breaks
+        text = f"{hyphens.without_mark(text)}\n{row.text}" if meant else joiner.join(text, row.text)
     return _LEADERS.sub(".... ", hyphens.without_mark(text)).strip()
 
 

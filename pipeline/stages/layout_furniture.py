@@ -12,14 +12,18 @@ from pipeline.types import BlockKind, Page
 
 # Outer part of the page, at the top and at the bottom, in which furniture stands.
 _EDGE = 0.09
-# In a short document twice is a repetition, in a longer one three times.
-_SHORT_DOCUMENT, _SHORT_REPEATS, _REPEATS = 4, 2, 3
+# In a short document twice is a repetition (left and right pages differ), in a longer one three times.
+_SHORT_DOCUMENT, _SHORT_REPEATS, _REPEATS = 6, 2, 3
 # Heights agree when they differ by at most one of this many steps of the page.
 _HEIGHT_STEPS = 60
 _MAX_CHARS = 200
 
 _NUMBERS = re.compile(r"\d+|\b[ivxlc]+\b")
 _SPACES = re.compile(r"\s+")
+# A number alone at the edge is a page number even where it comes only once.
+_PAGE_NUMBER = re.compile(
+    r"\W*(?:(?:page|p\.|seite|pagina|página)\s*)?\d{1,4}(?:\s*(?:/|of|von|de|sur)\s*\d{1,4})?\W*", re.I
+)
 
 _Key = tuple[BlockKind, str]
 
@@ -43,6 +47,7 @@ def furniture(rows: Sequence[Row], pages: Mapping[int, Page]) -> dict[int, Block
         position: key[0]
         for position, (key, step) in found.items()
         if len(seen[key][step - 1] | seen[key][step] | seen[key][step + 1]) >= needed
+        or _PAGE_NUMBER.fullmatch(rows[position].text)
     }
 
 

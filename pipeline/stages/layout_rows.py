@@ -7,10 +7,12 @@ stays one row.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from pipeline.stages.frame import Rect, to_frame
 from pipeline.types import Box, Line, Page
@@ -25,10 +27,14 @@ _PROSE_CHARS = 15
 _PROSE_WORDS = 2.5
 _PROSE_FILL = 0.6
 _MAX_COLUMN_SPLITS = 4
+# Stretched words of one line stay closer than this; cells of at least one of two rows do not.
+_CELL_GAP = 2.0
 # Two cells of neighbouring rows stand in one column when their edges agree to this part of the font height.
 _ALIGNED = 0.5
 
 _MARKER = re.compile(r"(?:[^\w\s(]|o|[\ue000-\uf8ff]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5})[.)]|\d+(?:\.\d+)*\.?)")
+# A rule drawn with characters.
+_RULE = re.compile(r"([_\-=–—*·.\u2500-\u257f])(?:\s?\1){4,}")
 _RTL = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 
@@ -91,7 +97,11 @@ class Row:
 
 def rows_of(page: Page, lines: Sequence[Line]) -> list[Row]:
     """The page's lines (all of this page, in stream order, none of a table) as rows in reading order."""
-    placed = [Placed(line, to_frame(line.box, page.width, page.height, line.angle)) for line in lines]
+    placed = [
+        Placed(line, to_frame(line.box, page.width, page.height, line.angle))
+        for line in lines
+        if _RULE.fullmatch(line.text) is None
+    ]
     groups = _split_columns(_side_by_side(placed), 0)
     rows = [_row(group, page) for group in groups]
     _mark_cells(rows)
@@ -141,7 +151,7 @@ def _best_gutter(groups: Sequence[Sequence[Placed]]) -> float | None:
     """The place most gaps between neighbours in a row have in common; None when fewer than four rows share one."""
     edges: list[tuple[float, int]] = []
     for group in groups:
-        for left, right in zip(group, group[1:], strict=False):
+        for left, right in pairwise(group):
             if right.rect.u0 > left.rect.u1:
                 edges += [(left.rect.u1, 1), (right.rect.u0, -1)]
     edges.sort()
@@ -193,8 +203,8 @@ def _mostly_rtl(text: str) -> bool:
 
 
 def _mark_cells(rows: Sequence[Row]) -> None:
-    for before, row in zip(rows, rows[1:], strict=False):
-        if _cells(before) and _cells(row) and _in_columns(before, row):
+    for before, row in pairwise(rows):
+        if _cells(before) and _cells(row) and max(_gap(before), _gap(row)) >= 1 and _in_columns(before, row):
             before.tabular = row.tabular = True
 
 
@@ -202,6 +212,12 @@ def _cells(row: Row) -> bool:
     if len(row.parts) < 2:
         return False
     return len(row.parts) > 2 or _MARKER.fullmatch(row.first.text) is None
+
+
+def _gap(row: Row) -> float:
+    """The widest gap between parts of the row, over what stretched words leave."""
+    widest = max(b.rect.u0 - a.rect.u1 for a, b in pairwise(row.parts)) if not row.rtl else math.inf
+    return widest / (_CELL_GAP * max(row.size, 1.0))
 
 
 def _in_columns(before: Row, row: Row) -> bool:

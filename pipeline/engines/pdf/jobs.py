@@ -13,8 +13,8 @@ import pypdfium2 as pdfium
 from pydantic import TypeAdapter
 
 from pipeline.engines.pdf import document
-from pipeline.engines.pdf.pages import ReadPage, read_page
-from pipeline.errors import Failure, FailureCode
+from pipeline.engines.pdf.pages import read_page
+from pipeline.errors import Failure
 from pipeline.types import DocumentProfile, Json, WindowText
 
 # Built with the module, because a sandbox child is forked from a process that has imported it.
@@ -33,7 +33,7 @@ def profile(content: BinaryIO, arguments: Mapping[str, Json]) -> bytes:
 def read(content: BinaryIO, arguments: Mapping[str, Json]) -> bytes:
     """Read pages ``first_page``..``last_page`` (from 1, inclusive). Arguments: both, and ``max_pages``.
 
-    A page that cannot be read comes back without lines and with a warning; a window of nothing else is ``malformed``.
+    A page that cannot be read comes back without a size, without lines and with a warning.
     """
     first, last = _number(arguments, "first_page"), _number(arguments, "last_page")
     return WINDOW_JSON.dump_json(_read(content, first, last, _number(arguments, "max_pages")))
@@ -59,11 +59,8 @@ def _read(content: BinaryIO, first: int, last: int, max_pages: int) -> WindowTex
         return _window(pdf, first, last)
 
 
-def _window(pdf: pdfium.PdfDocument, first: int, last: int) -> WindowText | Failure:
-    read_pages: list[ReadPage] = [read_page(pdf, number) for number in range(first, last + 1)]
-    if all(page.broken for page in read_pages):
-        which = f"Page {first}" if first == last else f"None of the pages {first} to {last}"
-        return Failure(FailureCode.MALFORMED, f"{which} can{'not' if first == last else ''} be read.")
+def _window(pdf: pdfium.PdfDocument, first: int, last: int) -> WindowText:
+    read_pages = [read_page(pdf, number) for number in range(first, last + 1)]
     return WindowText(
         pages=tuple(page.page for page in read_pages),
         lines=tuple(line for page in read_pages for line in page.lines),

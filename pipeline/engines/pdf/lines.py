@@ -7,6 +7,7 @@ the columns of a page stay apart, and the document pass decides which of the two
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from pipeline.stages.clean import clean_text
 from pipeline.stages.frame import Rect, from_frame
 from pipeline.types import Line
 
-# All in units of the font height. Justified text stretches its spaces to about one; a column's gutter is wider.
-_WIDEST_GAP = 1.2
+# All in units of the font height. A wider gap may be a stretched space, a gutter or the border of a cell: the document
+# pass tells them apart.
+_WIDEST_GAP = 0.8
 # Kerning takes less; a gap this wide is a space even where PDFium saw none.
 _WORD_GAP = 0.2
 # How far a run may reach back over the line before it and still belong to it.
@@ -48,6 +50,10 @@ _LIGATURES = {
     0xFB17: "մխ",
     0x00A0: " ",
 }
+# Accents that typesetting programs draw as glyphs of their own, before the letter they belong to.
+_ACCENT = re.compile(r"([¨´ˇ˚])([^\W\d_])")
+_LAST_COMPOSED = "\u017f"
+_COMBINING = {"¨": "\u0308", "´": "\u0301", "ˇ": "\u030c", "˚": "\u030a"}
 _SPACES = re.compile(r"[ \t\n]+")
 
 
@@ -139,8 +145,13 @@ def _text(opened: _Open) -> str:
     if "  " in raw or "\t" in raw or "\n" in raw:
         keep = _mostly(opened, [run for run in opened.runs if run.font.monospace])
         raw = raw.replace("\t", "    ").replace("\n", " ") if keep else _SPACES.sub(" ", raw)
-    raw = raw.strip()
+    raw = _ACCENT.sub(_composed, raw.strip())
     return raw + SOFT_HYPHEN if joins and raw else raw
+
+
+def _composed(match: re.Match[str]) -> str:
+    letter = unicodedata.normalize("NFC", match[2] + _COMBINING[match[1]])
+    return letter if len(letter) == 1 and letter <= _LAST_COMPOSED else match[0]
 
 
 def _line(opened: _Open, text: str, shape: PageShape, order: int) -> Line:

@@ -28,11 +28,10 @@ CUT_TEXT = f"only its first {MAX_PAGE_CHARS:,} characters were read"
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """A page and its lines; ``broken`` when PDFium could not load it."""
+    """A page and its lines."""
 
     page: Page
     lines: tuple[Line, ...] = ()
-    broken: bool = False
 
 
 def read_page(pdf: pdfium.PdfDocument, number: int) -> ReadPage:
@@ -54,7 +53,7 @@ def read_page(pdf: pdfium.PdfDocument, number: int) -> ReadPage:
 
 def _unreadable(number: int) -> ReadPage:
     """A page without a size: nothing can be drawn either, so OCR is not asked."""
-    return ReadPage(Page(number, 0.0, 0.0, method=PageMethod.SKIPPED, warning=UNREADABLE), broken=True)
+    return ReadPage(Page(number, 0.0, 0.0, method=PageMethod.SKIPPED, warning=UNREADABLE))
 
 
 def _read(handle: raw.FPDF_PAGE, text: raw.FPDF_TEXTPAGE, number: int) -> ReadPage:
@@ -69,7 +68,7 @@ def _read(handle: raw.FPDF_PAGE, text: raw.FPDF_TEXTPAGE, number: int) -> ReadPa
     shape = PageShape(number, width, height, rotation)
     lines = tuple(lines_of(runs, shape))
     visible = [line for line in lines if not line.hidden]
-    garble = garble_score(_as_drawn(runs)) if visible else 0.0
+    garble = garble_score(_as_drawn(runs), (line.text for line in visible)) if visible else 0.0
     method = _method(handle, area, visible, garble)
     page = Page(
         page=number,
@@ -84,7 +83,7 @@ def _read(handle: raw.FPDF_PAGE, text: raw.FPDF_TEXTPAGE, number: int) -> ReadPa
 
 
 def _as_drawn(runs: list[Run]) -> str:
-    return " ".join(run.text for run in runs if not run.invisible).replace(HYPHEN, "-")
+    return "".join(run.text for run in runs if not run.invisible).replace(HYPHEN, "-")
 
 
 def _method(handle: raw.FPDF_PAGE, area: PageArea, visible: list[Line], garble: float) -> PageMethod:

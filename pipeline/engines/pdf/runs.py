@@ -23,12 +23,13 @@ MAX_PAGE_CHARS = 1_000_000
 # How PDFium marks a hyphen at the end of a line, whatever character it was.
 HYPHEN = "\x02"
 
-_BOLD_NAME = re.compile(r"bold|black|heavy|semi-?bold|demi|[-,]bd\b|\bbd\b", re.IGNORECASE)
-_NOT_BOLD_NAME = re.compile(r"demi-?light", re.IGNORECASE)
+_BOLD_NAME = re.compile(r"bold|black|heavy|demi(?!-?light)|[-,]bd\b|-medi\b|^(?:cm|sf|lm)\w*bx", re.IGNORECASE)
+# Names that say what weight they have; PDFium guesses it from the width of the stems, which misleads it in italics.
+_PLAIN_NAME = re.compile(r"regular|roman|italic|oblique|book|light|medium|psmt|-reg\b", re.IGNORECASE)
 _ITALIC_NAME = re.compile(r"italic|oblique|[-,]it\b", re.IGNORECASE)
-_MONO_NAME = re.compile(r"mono|courier|consol|typewriter|menlo|fixed|code|cmtt|\btt\b", re.IGNORECASE)
+_MONO_NAME = re.compile(r"mono|courier|consol|typewriter|menlo|fixed|(?<!uni)code|cmtt|\btt\b", re.IGNORECASE)
 _FIXED_PITCH, _ITALIC, _FORCE_BOLD = 1 << 0, 1 << 6, 1 << 18
-_BOLD_WEIGHT = 600
+_BOLD_WEIGHT = 700
 
 # Scripts in which PDFium gives the characters of a run from right to left.
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
@@ -184,11 +185,11 @@ def _describe(font: raw.FPDF_FONT) -> Font:
     name = buffer.value.decode("utf-8", "replace")
     name = name.partition("+")[2] or name
     flags = max(0, raw.FPDFFont_GetFlags(font))
-    heavy = raw.FPDFFont_GetWeight(font) >= _BOLD_WEIGHT or bool(flags & _FORCE_BOLD)
+    heavy = raw.FPDFFont_GetWeight(font) >= _BOLD_WEIGHT and _PLAIN_NAME.search(name) is None
     slope = ctypes.c_int()
     slanted = bool(raw.FPDFFont_GetItalicAngle(font, slope)) and slope.value != 0
     return Font(
-        bold=heavy or bool(_BOLD_NAME.search(name) and not _NOT_BOLD_NAME.search(name)),
+        bold=heavy or bool(flags & _FORCE_BOLD) or bool(_BOLD_NAME.search(name)),
         italic=slanted or bool(flags & _ITALIC) or bool(_ITALIC_NAME.search(name)),
         monospace=bool(flags & _FIXED_PITCH) or bool(_MONO_NAME.search(name)),
     )
