@@ -123,6 +123,8 @@ BY_EXTENSION: MappingProxyType[str, MediaType] = MappingProxyType(
     {extension: media for media in ACCEPTED for extension in media.extensions}
 )
 
+ACCEPTED_NAMES = frozenset(BY_NAME)
+
 # Other names that browsers, mail programs and libmagic give to the same types.
 _ALIASES: MappingProxyType[str, str] = MappingProxyType(
     {
@@ -187,3 +189,11 @@ def is_readable(media_type: str) -> bool:
     """Whether documents of this type can be turned into text."""
     media = find(media_type)
     return media is not None and media.reader is not None
+
+
+def resolve(declared: str, filename: str) -> str:
+    """The type a client means: what it declared, by its usual name, else what the file name's extension stands for.
+
+    :data:`OCTET_STREAM` when neither says anything. The result need not be on the list.
+    """
+    return normalise(declared) or media_type_for(filename) or OCTET_STREAM

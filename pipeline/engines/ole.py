@@ -19,8 +19,8 @@ _STREAMS = (
     ("__properties_version1.0", media.MSG),
 )
 _PROTECTED = ("EncryptedPackage", "EncryptionInfo")
-# What olefile raises on damage: its own errors, and those of reading past what is there.
-_DAMAGE = (olefile.OleFileError, OSError, ValueError, IndexError, KeyError, TypeError, AttributeError)
+# What olefile raises on damage: its own kind of OSError, and the errors of reading past what is there.
+_DAMAGE = (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
 def kind(content: BinaryIO) -> str | Failure | None:

@@ -28,7 +28,8 @@ _ZIP64_MAGIC = b"PK\x06\x06"
 _ZIP64_LOCATOR_MAGIC = b"PK\x06\x07"
 _ZIP64_LOCATOR_BYTES = 20
 _MAX_COMMENT = 0xFFFF
-_ENCRYPTED = 0x1
+# Bit 0 of a member's flags.
+ENCRYPTED = 0x1
 # Office parts never declare a document type, and a raw "<!" cannot stand in their text. UTF-16 hides nothing.
 _DOCUMENT_TYPES = tuple(
     mark.encode(encoding) for mark in ("<!DOCTYPE", "<!ENTITY") for encoding in ("ascii", "utf-16-le", "utf-16-be")
@@ -36,7 +37,7 @@ _DOCUMENT_TYPES = tuple(
 _LONGEST_MARK = max(map(len, _DOCUMENT_TYPES))
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What zipfile and zlib raise on damage.
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
@@ -69,7 +70,7 @@ def inspect(content: BinaryIO, limits: InflateLimits) -> Failure | None:
             return refused
         with zipfile.ZipFile(content) as archive:
             return _judge(archive, content.seek(0, 2), limits)
-    except _DAMAGE:
+    except DAMAGE:
         return Failure(FailureCode.MALFORMED, "The file is a damaged zip archive.")
     finally:
         content.seek(0)
@@ -129,7 +130,7 @@ def _judge(archive: zipfile.ZipFile, size: int, limits: InflateLimits) -> Failur
     if len(members) > MAX_ENTRIES:
         detail = f"The archive has {len(members):,} members; the limit is {MAX_ENTRIES:,}."
         return Failure(FailureCode.TOO_LARGE, detail)
-    if any(member.flag_bits & _ENCRYPTED for member in members):
+    if any(member.flag_bits & ENCRYPTED for member in members):
         return Failure(FailureCode.ENCRYPTED, "The document's parts are protected with a password.")
     if any(member.compress_type not in _COMPRESSIONS for member in members):
         return Failure(FailureCode.MALFORMED, "A part of the document is compressed in a way office files never are.")

@@ -24,6 +24,20 @@ _FOREIGN_SHARE = 0.25
 _DAMAGED_SHARE = 0.02
 
 
+def has_mark(data: bytes) -> str | None:
+    """The encoding that a byte-order mark at the beginning names; None without one."""
+    return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether data that may be cut off inside its last character is valid UTF-8."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        return problem.reason == "unexpected end of data"
+    return True
+
+
 def decode(data: bytes, declared: str | None = None) -> str:
     """The text of ``data``: by its byte-order mark, else as UTF-8 if it is valid UTF-8, else as ``declared`` if it is a
     known encoding, else by the likeliest encoding of its script, else as windows-1252. Never fails; no mark remains.
