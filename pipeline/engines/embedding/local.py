@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as onnx_errors
 
 from pipeline.engines import tokenizer
 from pipeline.engines.embedding import vectors
@@ -29,6 +31,13 @@ _DIMENSIONS = 384
 _WINDOW = 256
 # Unrelated English lies at a cosine of -.1 to .1, which is .45 to .55 on the (cosine + 1) / 2 scale.
 ABSOLUTE_FLOOR = 0.55
+_NOT_A_GRAPH = (
+    onnx_errors.InvalidProtobuf,
+    onnx_errors.InvalidGraph,
+    onnx_errors.InvalidArgument,
+    onnx_errors.NotImplemented,
+    onnx_errors.Fail,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,7 @@ class LocalEmbedding:
     def _tokenizer(self) -> tokenizer.WordPiece:
         if self._words is None:
             own = self._directory
-            self._words = tokenizer.pinned() if own is None else tokenizer.WordPiece(_read(own / _TOKENIZER))
+            self._words = tokenizer.pinned() if own is None else tokenizer.WordPiece(_read_tokenizer(own / _TOKENIZER))
         return self._words
 
     def _graph(self) -> bytes:
@@ -121,7 +130,10 @@ class LocalEmbedding:
     def _own_model(self, directory: Path) -> EmbeddingModel:
         graph = self._graph()
         version = hashlib.sha256(graph + _read(directory / _TOKENIZER)).hexdigest()[:12]
-        dimensions = _load(graph).session.get_outputs()[0].shape[-1]
+        try:
+            dimensions = _load(graph).session.get_outputs()[0].shape[-1]
+        except _NOT_A_GRAPH:
+            raise ConfigurationError(f"DOCMILL_EMBEDDING_DIR: {_GRAPH} is not an ONNX model") from None
         if not isinstance(dimensions, int):
             raise ConfigurationError(f"DOCMILL_EMBEDDING_DIR: {_GRAPH} does not name the size of its vectors")
         return EmbeddingModel("local", directory.name, version, dimensions, _WINDOW, self._floor)
@@ -133,6 +145,17 @@ def _load(graph: bytes) -> _Loaded:
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     return _Loaded(session, frozenset(put.name for put in session.get_inputs()), os.getpid())
+
+
+def _read_tokenizer(path: Path) -> bytes:
+    content = _read(path)
+    try:
+        described = json.loads(content)
+    except ValueError:
+        described = None
+    if not isinstance(described, dict) or not isinstance(described.get("model"), dict):
+        raise ConfigurationError(f"DOCMILL_EMBEDDING_DIR: {path.name} is not a tokenizer of the tokenizers library")
+    return content
 
 
 def _read(path: Path) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import json
 import logging
 import math
 import os
@@ -28,6 +29,7 @@ _TIMEOUT_S = 60.0
 _MAX_RETRY_AFTER_S = 600.0
 # Only this family takes a size; other servers refuse the field or ignore it.
 _RESIZABLE = "text-embedding-3"
+_NO_LIST = "the answer is not a list of embeddings"
 _CHECK_TEXT = "A short sentence to learn the size of a vector."
 
 
@@ -122,6 +124,8 @@ class OpenAIEmbedding:
             )
         except (openai.APIConnectionError, openai.APIStatusError, openai.APIResponseValidationError) as problem:
             raise _translated(problem) from None
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise TransientError("embedder", _NO_LIST) from None
         return _in_order(response, len(texts))
 
     def _connected(self) -> openai.OpenAI:
@@ -146,7 +150,7 @@ def _translated(problem: openai.APIError) -> ConfigurationError | TransientError
     if isinstance(problem, openai.APIConnectionError):
         return TransientError("embedder", "the endpoint cannot be reached")
     if not isinstance(problem, openai.APIStatusError):
-        return TransientError("embedder", "the answer is not a list of embeddings")
+        return TransientError("embedder", _NO_LIST)
     status = problem.status_code
     if status in (408, 409, 425, 429) or status >= 500:
         return TransientError(
@@ -176,10 +180,15 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 def _in_order(response: CreateEmbeddingResponse, expected: int) -> list[list[float]]:
     """The vectors by their index; servers that batch may answer in another order."""
+    # The SDK does not validate what it is sent: any field may be missing or of another type.
     data = getattr(response, "data", None)
-    if not isinstance(data, list) or sorted(getattr(item, "index", -1) for item in data) != list(range(expected)):
+    if not isinstance(data, list):
+        raise TransientError("embedder", _NO_LIST)
+    by_index = {getattr(item, "index", None): getattr(item, "embedding", None) for item in data}
+    vectors = [by_index.get(index) for index in range(expected)]
+    if len(data) != expected or not all(isinstance(vector, list) for vector in vectors):
         raise TransientError("embedder", f"the answer does not hold one vector for each of {expected} texts")
-    return [item.embedding for item in sorted(data, key=lambda item: item.index)]
+    return [vector for vector in vectors if vector is not None]
 
 
 def _estimate(text: str) -> int:

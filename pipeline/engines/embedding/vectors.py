@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,8 +14,8 @@ def unit(vector: Sequence[float] | NDArray[np.float32], dimensions: int) -> tupl
     values = np.asarray(vector, dtype=np.float64)
     if values.shape != (dimensions,):
         raise ValueError(f"the vector has {values.size} dimensions, not {dimensions}")
-    length = float(np.linalg.norm(values))
-    if not np.isfinite(length) or length == 0.0:
+    length = math.hypot(*values.tolist())
+    if not math.isfinite(length) or length == 0.0:
         raise ValueError("the vector has no finite length above zero")
     return tuple((values / length).tolist())
 
