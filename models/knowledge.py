@@ -102,7 +102,9 @@ class ChunkTerm(Base):
         ForeignKeyConstraint(
             ["tenant_id", "source_no"], ["sources.tenant_id", "sources.source_no"], ondelete="CASCADE"
         ),
-        Index("ix_chunk_terms_generation", "tenant_id", "source_no", "generation"),
+        # Without the tenant: an index that begins with it tempts the planner to read all of a new tenant's terms,
+        # as long as its statistics know none of them (measured: 270 ms instead of 5 for 10,000 chunks).
+        Index("ix_chunk_terms_generation", "source_no", "generation"),
     )
 
     tenant_id: Mapped[TenantKey]

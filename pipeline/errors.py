@@ -108,6 +108,10 @@ class SourceGone(DocmillError):
     """The source was removed, cancelled or superseded while a stage ran; nothing may be written."""
 
 
+class StaleEmbeddingSet(DocmillError):
+    """The tenant's active embedding set changed while a query was embedded; embed it anew and search again."""
+
+
 class ConfigurationError(DocmillError):
     """A setting is wrong or a dependency cannot be reached; the start stops with this one line."""
 

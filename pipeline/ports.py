@@ -214,7 +214,10 @@ class KeywordIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexQuery:
-    """One search over the permitted rows. An empty ``subjects`` finds nothing."""
+    """One search over the permitted rows. An empty ``subjects`` finds nothing.
+
+    ``candidates`` is how many hits a reranker wants to choose from; never fewer than ``limit`` are looked for.
+    """
 
     subjects: tuple[str, ...]
     mode: SearchMode
@@ -226,13 +229,29 @@ class IndexQuery:
     relative_floor: float
     limit: int
     filters: SearchFilters
+    candidates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveSet:
+    """The embedding set a tenant's searches use, and the model a query must be embedded with."""
+
+    set_id: int
+    model: EmbeddingModel
 
 
 class Retriever(Protocol):
     """Both legs, fusion and floors over one tenant's permitted rows."""
 
+    def active_set(self) -> ActiveSet:
+        """The tenant's active set at this moment."""
+
     def search(self, query: IndexQuery) -> RetrievalOutcome:
-        """Found or Nothing; no row outside ``subjects`` influences either."""
+        """Found or Nothing; no row outside ``subjects`` influences either. Interpretation and timings are left empty.
+
+        Raises :class:`~pipeline.errors.StaleEmbeddingSet` when the query was embedded for a set that is no longer the
+        active one, ValueError for a vector of another size, with a NaN or a zero norm.
+        """
 
 
 # --- permission and queues ----------------------------------------------------------------

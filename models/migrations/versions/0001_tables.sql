@@ -180,7 +180,7 @@ CREATE TABLE chunk_terms (
     CONSTRAINT fk_chunk_terms_tenant_id_source_no FOREIGN KEY(tenant_id, source_no) REFERENCES sources (tenant_id, source_no) ON DELETE CASCADE
 );
 
-CREATE INDEX ix_chunk_terms_generation ON chunk_terms (tenant_id, source_no, generation);
+CREATE INDEX ix_chunk_terms_generation ON chunk_terms (source_no, generation);
 
 CREATE TABLE file_versions (
     tenant_id UUID NOT NULL,
