@@ -1,0 +1,1 @@
+"""Documents that tests build for themselves."""
