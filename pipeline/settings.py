@@ -67,6 +67,7 @@ class Settings(BaseSettings):
     # --- workers ---
     worker_processes: int = Field(2, ge=1, le=4096)
     work_dir: Path | None = None
+    failpoint: str | None = None
     lease_s: float = Field(20.0, gt=1)
     heartbeat_s: float = Field(5.0, gt=0)
     visibility_timeout_s: int = Field(2460, ge=1)

@@ -6,6 +6,7 @@ import uuid
 
 from sqlalchemy import Engine, text
 
+from pipeline.types import EmbeddingModel
 from storage.engine import translated
 from storage.rows import Repository
 
@@ -39,3 +40,21 @@ def create_tenant(engine: Engine, slug: str) -> uuid.UUID:
     with translated(), engine.begin() as connection:
         tenant: uuid.UUID = connection.execute(text("SELECT app.create_tenant(:slug)"), {"slug": slug}).scalar_one()
         return tenant
+
+
+def ensure_embedding_set(engine: Engine, model: EmbeddingModel) -> int:
+    """The set of a model, made with its own partition when missing. Needs the migrator role."""
+    with translated(), engine.begin() as connection:
+        made: int = connection.execute(
+            text("SELECT app.ensure_embedding_set(:name, :provider, :model, :version, :dimensions, :window, :floor)"),
+            {
+                "name": f"{model.model}-{model.version}",
+                "provider": model.provider,
+                "model": model.model,
+                "version": model.version,
+                "dimensions": model.dimensions,
+                "window": model.window,
+                "floor": model.absolute_floor,
+            },
+        ).scalar_one()
+        return made
