@@ -6,13 +6,25 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from pipeline.errors import Failure
 from pipeline.flow import Stage
 from pipeline.ledger import Backlog, Candidate, Claim, Overdue, UnitPlan, Work
 from pipeline.ports import BlobStore, Doorbell, FileMetadataStore, KeywordIndex, KnowledgeStore, VectorIndex
-from pipeline.types import Block, EmbeddingModel, ExtractedDocument, GenerationRef, ListPage, Page, Priority, Source, StoredFile
+from pipeline.types import (
+    Block,
+    EmbeddingModel,
+    ExtractedDocument,
+    GenerationRef,
+    Json,
+    ListPage,
+    Page,
+    Priority,
+    Source,
+    StoredFile,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +249,47 @@ class Receipt:
     after: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """Names one request of one tenant: who asked, for what, and the key the caller chose."""
+
+    user: str
+    route: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The right to carry a request out; ``since`` tells it from a later one of the same key."""
+
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An earlier request of the same key. ``status`` and ``body`` are None while it is under way."""
+
+    fingerprint: str
+    status: int | None
+    body: dict[str, Json] | None
+
+
+class RequestStore(Protocol):
+    """Requests that carried an idempotency key, for 24 hours. Lives inside one unit of work."""
+
+    def reserve(self, request: RequestKey, fingerprint: str) -> Reservation | Remembered:
+        """Take the key, unless a request of the last 24 hours has it."""
+
+    def remember(self, request: RequestKey, reservation: Reservation, status: int, body: dict[str, Json]) -> None:
+        """Record the answer; nothing when another took the key over."""
+
+    def release(self, request: RequestKey, reservation: Reservation) -> None:
+        """Give the key back unused."""
+
+    def forget_expired(self) -> int:
+        """Delete the tenant's keys older than 24 hours; return how many."""
+
+
 class UnitOfWork(Protocol):
     """One transaction of one tenant: explicit commit, rollback by default."""
 
@@ -261,6 +314,8 @@ class UnitOfWork(Protocol):
     def blobs(self) -> BlobStore: ...
     @property
     def deletions(self) -> DeletionStore: ...
+    @property
+    def requests(self) -> RequestStore: ...
 
     def embedding_set(self, model: EmbeddingModel) -> int | None:
         """The set of a model, None when the deployment has none for it."""

@@ -14,6 +14,7 @@ from storage.deletions import PostgresDeletions
 from storage.documents import PostgresDocuments
 from storage.engine import tenant_transaction
 from storage.files import PostgresFiles
+from storage.idempotency import PostgresRequests
 from storage.identity import PostgresSubjects
 from storage.knowledge import PostgresKeywords, PostgresKnowledge, PostgresVectors
 from storage.ledger import PostgresLedger
@@ -37,6 +38,7 @@ class PostgresUnitOfWork:
         self.keywords = PostgresKeywords(connection, tenant_id)
         self.blobs = PostgresBlobs(connection, tenant_id)
         self.deletions = PostgresDeletions(connection, tenant_id)
+        self.requests = PostgresRequests(connection, tenant_id)
 
     def embedding_set(self, model: EmbeddingModel) -> int | None:
         row = Repository(self._connection, self._tenant).row(

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from pipeline.errors import Conflict, NotFound, TooLarge, UnsupportedType
 from pipeline.ports import AuthorizationPolicy, FileContentStore, NewFile, TaskQueue
-from pipeline.types import IngestMode, ListPage, Principal, Priority, StoredFile
+from pipeline.types import FileState, IngestMode, ListPage, Principal, Priority, StoredFile
 from pipeline.unit_of_work import NewSource, UnitOfWorkFactory
 
 NAME_BYTES = 200
@@ -78,6 +78,11 @@ class FileService:
         self._accepted = accepted_types
         self.max_bytes = max_bytes
 
+    def check_type(self, media_type: str) -> None:
+        """Raises UnsupportedType for a media type that is not on the exact list."""
+        if media_type not in self._accepted:
+            raise UnsupportedType(f"{media_type} is not accepted; convert it to a supported type such as PDF")
+
     def check(self, principal: Principal, request: UploadRequest, declared_size: int | None) -> str:
         """Refuse what can be refused before a byte is read; the subject the file will belong to.
 
@@ -85,8 +90,7 @@ class FileService:
         """
         if declared_size is not None and declared_size > self.max_bytes:
             raise TooLarge(f"the upload declares {declared_size} bytes; the limit is {self.max_bytes}")
-        if request.media_type not in self._accepted:
-            raise UnsupportedType(f"{request.media_type} is not accepted; convert it to a supported type such as PDF")
+        self.check_type(request.media_type)
         subject = request.subject or principal.own_subject
         if subject not in self._policy.effective_subjects(principal):
             raise NotFound("no such subject")
@@ -139,11 +143,31 @@ class FileService:
             self._queue.ring_admission()
         return Uploaded(file, source_id, same.file_id if same else None)
 
+    def add_source(self, principal: Principal, file_id: uuid.UUID) -> uuid.UUID:
+        """Add a stored file to the knowledge base; the id of its source, an existing one when equal bytes have one.
+
+        Raises NotFound, and Conflict for a file that is quarantined.
+        """
+        subjects = self._policy.effective_subjects(principal)
+        with self._units(principal.tenant_id) as uow:
+            file = uow.files.get(file_id, subjects)
+            if file.state is not FileState.STORED:
+                raise Conflict("the file is quarantined; upload a clean copy")
+            registered = uow.sources.register(
+                NewSource(file, file.filename, indexed=True, priority=Priority.INTERACTIVE)
+            )
+            uow.commit()
+        self._queue.ring_admission()
+        return registered.source_id
+
     def get(self, principal: Principal, file_id: uuid.UUID) -> StoredFile:
         """Raises NotFound."""
+        # Before the unit of work: a request that waits for a second connection while it holds one can wait for ever.
+        subjects = self._policy.effective_subjects(principal)
         with self._units(principal.tenant_id) as uow:
-            return uow.files.get(file_id, self._policy.effective_subjects(principal))
+            return uow.files.get(file_id, subjects)
 
     def page(self, principal: Principal, limit: int, cursor: str | None) -> ListPage[StoredFile]:
+        subjects = self._policy.effective_subjects(principal)
         with self._units(principal.tenant_id) as uow:
-            return uow.files.page(self._policy.effective_subjects(principal), limit, cursor)
+            return uow.files.page(subjects, limit, cursor)

@@ -30,12 +30,15 @@ class ReadingService:
 
     def source(self, principal: Principal, source_id: uuid.UUID) -> Source:
         """Raises NotFound."""
+        # Before the unit of work: a request that waits for a second connection while it holds one can wait for ever.
+        subjects = self._policy.effective_subjects(principal)
         with self._units(principal.tenant_id) as uow:
-            return uow.sources.get(source_id, self._policy.effective_subjects(principal))
+            return uow.sources.get(source_id, subjects)
 
     def sources(self, principal: Principal, limit: int, cursor: str | None) -> ListPage[Source]:
+        subjects = self._policy.effective_subjects(principal)
         with self._units(principal.tenant_id) as uow:
-            return uow.sources.page(self._policy.effective_subjects(principal), limit, cursor)
+            return uow.sources.page(subjects, limit, cursor)
 
     def document(self, principal: Principal, source_id: uuid.UUID, from_block: int, limit: int) -> DocumentWindow:
         """At most ``limit`` blocks from ``from_block``, or why there are none. Raises NotFound."""
@@ -58,24 +61,27 @@ class ReadingService:
 
     def pages(self, principal: Principal, source_id: uuid.UUID) -> tuple[Page, ...]:
         """The page map of the published generation; of the newest attempt when none is. Raises NotFound."""
+        subjects = self._policy.effective_subjects(principal)
         with self._units(principal.tenant_id) as uow:
-            return uow.documents.pages(self._ref(uow, principal, source_id))
+            return uow.documents.pages(_reference(uow, principal.tenant_id, source_id, subjects))
 
     def chunks(
         self, principal: Principal, source_id: uuid.UUID, first: int, limit: int
     ) -> tuple[tuple[Chunk, ...], int | None]:
         """Published chunks from ordinal ``first`` and the next ordinal. Raises NotFound."""
+        subjects = self._policy.effective_subjects(principal)
         with self._units(principal.tenant_id) as uow:
-            ref = uow.sources.readable(source_id, self._policy.effective_subjects(principal))
+            ref = uow.sources.readable(source_id, subjects)
             chunks = () if ref is None else uow.knowledge.chunks(ref, first, limit + 1)
         return chunks[:limit], first + limit if len(chunks) > limit else None
 
-    def _ref(self, uow: UnitOfWork, principal: Principal, source_id: uuid.UUID) -> GenerationRef:
-        subjects = self._policy.effective_subjects(principal)
-        source = uow.sources.get(source_id, subjects)
-        return uow.sources.readable(source_id, subjects) or GenerationRef(
-            principal.tenant_id, source_id, source.latest.generation
-        )
+
+def _reference(uow: UnitOfWork, tenant_id: uuid.UUID, source_id: uuid.UUID, subjects: tuple[str, ...]) -> GenerationRef:
+    """The generation readers see, else the newest attempt."""
+    readable = uow.sources.readable(source_id, subjects)
+    if readable is not None:
+        return readable
+    return GenerationRef(tenant_id, source_id, uow.sources.get(source_id, subjects).latest.generation)
 
 
 def _unreadable(source: Source) -> DocumentWindow:
