@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby, pairwise
 
 from pipeline.stages import places, tables
@@ -101,21 +102,22 @@ class StructureAwareChunker:
         endings = {block.section: number for number, block in blocks}
         captions = self._captions(blocks)
         attached = {number for number, _ in captions.values()}
+        path_of = cache(self._path)
         held: list[_Run] = []
         for number, block in blocks:
             if block.kind is BlockKind.HEADING:
                 surplus = outline.enter(number, block)
-                path = self._path(outline.path(block.section)) if surplus else ()
+                path = path_of(outline.path(block.section)) if surplus else ()
                 held.extend(_Run(ChunkKind.TEXT, path, (heading,)) for heading in surplus)
             elif number not in attached:
-                path = self._path(outline.below(block.section))
+                path = path_of(outline.below(block.section))
                 caption = [captions[number]] if number in captions else []
                 together = sorted([(number, block), *caption], key=lambda numbered: numbered[0])
                 held.append(_Run(_kind_of(block), path, tuple(together)))
             if endings[block.section] == number and (bare := outline.leave(block.section)):
                 yield from _merged(held)
                 held = []
-                yield _Run(ChunkKind.TEXT, self._path(outline.path(block.section)), tuple(bare), bare=True)
+                yield _Run(ChunkKind.TEXT, path_of(outline.path(block.section)), tuple(bare), bare=True)
         yield from _merged(held)
 
     def _captions(self, blocks: Sequence[Numbered]) -> dict[int, Numbered]:
