@@ -23,6 +23,8 @@ from pipeline.services.admission import AdmissionService
 from pipeline.services.deletion import DeletionRequests, DeletionService
 from pipeline.services.filecache import FileCache
 from pipeline.services.files import FileService
+from pipeline.services.idempotency import IdempotencyService
+from pipeline.services.identity import TenantDirectory
 from pipeline.services.ingest.chunk import ChunkBlocks
 from pipeline.services.ingest.embed import Embed
 from pipeline.services.ingest.extract import Extract
@@ -32,6 +34,7 @@ from pipeline.services.ingest.ocr import Ocr
 from pipeline.services.ingest.publish import Publish
 from pipeline.services.ingest.register import Register
 from pipeline.services.leases import LeaseKeeper
+from pipeline.services.readiness import ReadinessService
 from pipeline.services.reading import ReadingService
 from pipeline.services.runner import Faults, StageRunner
 from pipeline.services.search import SearchConfig, SearchService
@@ -42,7 +45,8 @@ from pipeline.stages.extract import ExtractLimits
 from storage import migrate as migrations
 from storage.content import S3ContentStore
 from storage.engine import build_engine
-from storage.identity import ensure_embedding_set
+from storage.engine import check as check_postgres
+from storage.identity import ensure_embedding_set, tenant_exists
 from storage.policy import PostgresPolicy
 from storage.preflight import preflight, preflight_tenants
 from storage.retriever import PostgresRetriever
@@ -72,6 +76,9 @@ class GatewayServices:
     reading: ReadingService
     deletions: DeletionRequests
     search: SearchService
+    tenants: TenantDirectory
+    idempotency: IdempotencyService
+    readiness: ReadinessService
 
 
 def engine(settings: Settings, role: str, *, pool_size: int | None = None) -> Engine:
@@ -177,8 +184,11 @@ def gateway_services(settings: Settings) -> GatewayServices:
     units = PostgresUnits(gateway, settings.lease_s)
     policy = PostgresPolicy(gateway)
     queue = CeleryTaskQueue(producer())
+    content = content_store(settings)
+    # Apart from the requests' pool: a full pool is no reason to call Postgres down.
+    probing = engine(settings, "gateway", pool_size=1)
     return GatewayServices(
-        files=FileService(units, policy, content_store(settings), queue, ACCEPTED_NAMES, settings.max_bytes),
+        files=FileService(units, policy, content, queue, ACCEPTED_NAMES, settings.max_bytes),
         reading=ReadingService(units, policy),
         deletions=DeletionRequests(units, policy, queue),
         search=SearchService(
@@ -188,6 +198,11 @@ def gateway_services(settings: Settings) -> GatewayServices:
             ),
             build_embedder(settings),
             SearchConfig(relative_floor=settings.relative_floor),
+        ),
+        tenants=TenantDirectory(lambda tenant_id: tenant_exists(gateway, tenant_id)),
+        idempotency=IdempotencyService(units),
+        readiness=ReadinessService(
+            {"postgres": lambda: check_postgres(probing), "broker": queue.check, "s3": content.check}
         ),
     )
 

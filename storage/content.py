@@ -6,7 +6,7 @@ import contextlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from xml.etree.ElementTree import ParseError
 
 import minio
@@ -71,6 +71,13 @@ class S3ContentStore:
                 if refusal.code not in _BUCKET_IS_THERE:
                     raise
 
+    def check(self) -> None:
+        """Raises ``TransientError('s3', …)`` when the store or its bucket is not there."""
+        with _translated("look for the bucket"):
+            found = self._client.bucket_exists(self._bucket)
+        if not found:
+            raise TransientError("s3", "the bucket is missing")
+
     def put(self, key: str, content: BinaryIO, byte_size: int, media_type: str) -> None:
         """Store exactly ``byte_size`` bytes; the SDK sends their digest along, and the store checks it.
 
@@ -80,7 +87,7 @@ class S3ContentStore:
         with _translated("store an object"):
             try:
                 self._client.put_object(
-                    self._bucket, key, counted, byte_size,
+                    self._bucket, key, cast("BinaryIO", counted), byte_size,
                     content_type=media_type, metadata={_SIZE_METADATA: str(byte_size)}, num_parallel_uploads=1,
                 )  # fmt: skip
             except OSError:
@@ -137,7 +144,7 @@ class S3ContentStore:
                     yield str(found.object_name)
 
 
-class _Counted(io.BytesIO):
+class _Counted(io.RawIOBase):
     """Reads at most ``limit`` bytes of a stream and knows whether it ended before."""
 
     def __init__(self, content: BinaryIO, limit: int) -> None:

@@ -60,6 +60,12 @@ def translated() -> Iterator[None]:
         raise
 
 
+def check(engine: Engine) -> None:
+    """Raises ``TransientError('postgres', …)`` when the server does not answer."""
+    with translated(), engine.connect() as connection:
+        connection.execute(text("SELECT 1"))
+
+
 @contextmanager
 def tenant_transaction(engine: Engine, tenant_id: uuid.UUID) -> Iterator[Connection]:
     """A transaction that sees one tenant's rows; rolled back unless committed inside."""

@@ -7,7 +7,7 @@ import uuid
 from sqlalchemy import Engine, text
 
 from pipeline.types import EmbeddingModel
-from storage.engine import translated
+from storage.engine import tenant_transaction, translated
 from storage.rows import Repository
 
 
@@ -40,6 +40,13 @@ def create_tenant(engine: Engine, slug: str) -> uuid.UUID:
     with translated(), engine.begin() as connection:
         tenant: uuid.UUID = connection.execute(text("SELECT app.create_tenant(:slug)"), {"slug": slug}).scalar_one()
         return tenant
+
+
+def tenant_exists(engine: Engine, tenant_id: uuid.UUID) -> bool:
+    """Whether there is a tenant of this id."""
+    with tenant_transaction(engine, tenant_id) as connection:
+        statement = text("SELECT EXISTS (SELECT FROM tenants WHERE tenant_id = :tenant)")
+        return bool(connection.execute(statement, {"tenant": tenant_id}).scalar_one())
 
 
 def ensure_embedding_set(engine: Engine, model: EmbeddingModel) -> int:

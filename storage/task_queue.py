@@ -15,6 +15,7 @@ from celery import Celery, chain, signature
 from kombu.exceptions import OperationalError
 
 from pipeline import flow
+from pipeline.errors import TransientError
 from pipeline.flow import MESSAGE_VERSION, Queue
 from pipeline.ports import Doorbell
 
@@ -71,6 +72,14 @@ class CeleryTaskQueue:
     def ring_deletion(self, tenant_id: uuid.UUID, receipt_id: uuid.UUID) -> None:
         body = {"version": MESSAGE_VERSION, "tenant": str(tenant_id), "receipt": str(receipt_id)}
         self._submit(lambda: self._send("docmill.delete", body, expires=300))
+
+    def check(self) -> None:
+        """Raises ``TransientError('broker', …)`` when the broker does not answer."""
+        try:
+            with self._app.connection_for_write() as connection:
+                connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
+        except (OperationalError, OSError) as problem:
+            raise TransientError("broker", f"no connection ({type(problem).__name__})") from problem
 
     def flush(self, timeout_s: float) -> None:
         """Wait until everything submitted was published or dropped, at most ``timeout_s``."""
