@@ -10,7 +10,7 @@ _INLINE = re.compile(
       \\(?=[!-/:-@\[-`{-~]|$)             # a backslash that would escape what follows, or break the line
     | `                                   # code
     | \*(?!(?<=\s\*)(?=\s))               # emphasis; not a star between spaces
-    | (?<!\w)_|_(?!\w)                    # emphasis; not an underscore inside a word
+    | (?<![^\W_])_|_(?![^\W_])            # emphasis; not an underscore inside a word
     | (?<=~)~|~(?=~)                      # strikethrough, fence
     | <(?=[A-Za-z/!?])                    # tag, comment, address
     | &(?=\#?\w{1,32};)                   # entity

@@ -68,7 +68,7 @@ def read_back(text: str) -> list[tuple[str, int, str | None, str]]:
 
 # Text made of what Markdown takes for markup, and some words between.
 PIECES = (
-    "#¦##¦*¦**¦_¦__¦`¦```¦~~¦~~~¦>¦-¦+¦---¦- - -¦===¦=¦1.¦12)¦|¦|---|¦:-:¦[¦]¦(¦)¦](x)¦[a]: b¦![¦<b>¦</p>¦<!--"
+    "#¦##¦*¦**¦_¦__¦_0_¦`¦```¦~~¦~~~¦>¦-¦+¦---¦- - -¦===¦=¦1.¦12)¦|¦|---|¦:-:¦[¦]¦(¦)¦](x)¦[a]: b¦![¦<b>¦</p>¦<!--"
     "¦<http://a.b>¦&amp;¦&#35;¦\\¦\\|¦!¦word¦snake_case¦5 * 3¦a¦é¦水¦ ¦  ¦\t¦\n¦C:\\dir¦~5"
 )
 markup = st.lists(st.sampled_from(PIECES.split("¦")), min_size=1, max_size=8).map("".join)
