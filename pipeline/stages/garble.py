@@ -14,8 +14,11 @@ DAMAGED = 0.1
 
 # A page with a twentieth of its characters lost is damaged, with a tenth it is garbled: their share counts this much.
 _LOST_WEIGHT = 2.5
-# Tables and code reach three tenths of characters that are neither letter, digit nor sentence punctuation.
-_ODD_FREE, _ODD_FULL = 0.3, 0.7
+# Shares at which a sign begins to count and at which it says all. Two fifths of code are neither letter, digit nor
+# sentence punctuation, and hardly any text has more than three fifths of anything but letters and digits.
+_ODD = (0.4, 0.8)
+_WORDLESS = (0.6, 0.9)
+_ENOUGH_SHOWN = 20
 # Words of natural language in an alphabet are between these lengths on average.
 _SHORTEST_MEAN, _LONGEST_MEAN = 1.4, 25.0
 _LENGTH_SCORE = 0.5
@@ -33,34 +36,38 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\U0010fff
 def garble_score(drawn: str, lines: Iterable[str]) -> float:
     """0 (sound) to 1 (useless) for the visible text of one page: as drawn, before any cleaning, and as lines.
 
-    The worst of three signs: lost characters (controls, private use, U+FFFD, unassigned), characters outside letters,
-    digits and punctuation, and a mean word length no alphabet has. Bullets of symbol fonts and leaders do not count.
+    The worst of four signs: lost characters (controls, private use, U+FFFD, unassigned), characters outside letters,
+    digits and punctuation, hardly any letter or digit, and a mean word length no alphabet has. Bullets of symbol fonts
+    and leaders do not count.
     """
-    text = _FILLERS.sub(r"\1", _BULLETS.sub("", drawn))
-    if text.isascii() and text.isprintable():
-        lost = 0
-        odd = sum(1 for char in text if not char.isalnum() and char != " " and char not in _SENTENCE)
-    else:
-        lost, odd = _count(text)
-    shown = len(text) - text.count(" ") - text.count("\n") - text.count("\r")
-    if shown <= 0:
-        return 0.0
-    lost_score = _LOST_WEIGHT * lost / shown
-    odd_score = (odd / shown - _ODD_FREE) / (_ODD_FULL - _ODD_FREE)
-    return round(min(1.0, max(0.0, lost_score, odd_score, _length_score(lines))), 3)
-
-
-def _count(text: str) -> tuple[int, int]:
-    lost = odd = 0
-    for char, times in Counter(text).items():
-        if char.isalnum() or char.isspace() or char in _SENTENCE or char in _HARMLESS:
+    lost = odd = letters = shown = 0
+    for char, times in Counter(_FILLERS.sub(r"\1", _BULLETS.sub("", drawn))).items():
+        if char.isspace() or char in _HARMLESS:
             continue
-        category = unicodedata.category(char)
-        if char == "\ufffd" or category in _LOST:
-            lost += times
-        elif category[0] != "M":
-            odd += times
-    return lost, odd
+        shown += times
+        if char.isalnum():
+            letters += times
+        elif char not in _SENTENCE:
+            category = unicodedata.category(char)
+            if char == "\ufffd" or category in _LOST:
+                lost += times
+            elif category[0] == "M":
+                letters += times
+            else:
+                odd += times
+    if not shown:
+        return 0.0
+    scores = (
+        _LOST_WEIGHT * lost / shown,
+        _between(odd / shown, *_ODD),
+        _between(1 - letters / shown, *_WORDLESS) if shown >= _ENOUGH_SHOWN else 0.0,
+        _length_score(lines),
+    )
+    return round(min(1.0, max(0.0, *scores)), 3)
+
+
+def _between(share: float, free: float, full: float) -> float:
+    return (share - free) / (full - free)
 
 
 def _length_score(lines: Iterable[str]) -> float:

@@ -8,7 +8,7 @@ from io import BytesIO
 import pypdfium2 as pdfium
 import pytest
 
-from pipeline.engines.pdf import jobs
+from pipeline.engines.pdf import jobs, runs
 from pipeline.errors import Failure, FailureCode
 from pipeline.types import Box, DocumentProfile, Line, PageMethod, WindowText
 from tests.inputs.pdfs import Image, PageSpec, lines, mapped_font, pdf, text
@@ -226,6 +226,15 @@ def test_a_garbled_page_is_warned_of_and_needs_ocr() -> None:
     assert page.garble > 0.9
     assert page.warning is not None
     assert window.warnings == (f"Page 1: {page.warning}",)
+
+
+def test_a_page_of_too_many_runs_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MAX_PAGE_RUNS", 3)
+    content = b"".join(text(72, 700 - 20 * row, f"row {row}") for row in range(5))
+    window = read(pdf([content]))
+    assert [found.text for found in window.lines] == ["row 0", "row 1", "row 2"]
+    assert window.pages[0].warning is not None
+    assert read(pdf([b""])).pages[0].warning is None
 
 
 def test_a_window_holds_only_its_pages() -> None:

@@ -9,7 +9,7 @@ import pypdfium2.raw as raw
 
 from pipeline.engines.pdf.drawing import survey
 from pipeline.engines.pdf.lines import PageShape, lines_of
-from pipeline.engines.pdf.runs import HYPHEN, MAX_PAGE_CHARS, PageArea, Run, RunReader
+from pipeline.engines.pdf.runs import HYPHEN, PageArea, Run, RunReader
 from pipeline.stages.garble import DAMAGED, GARBLED, garble_score
 from pipeline.types import Line, Page, PageMethod
 
@@ -23,7 +23,7 @@ _WORTH_READING_SEGMENTS = 100
 UNREADABLE = "it could not be read"
 GARBLED_TEXT = "its fonts do not say which characters they show, so its text is not usable"
 DAMAGED_TEXT = "some of its characters were lost, because a font does not say what they are"
-CUT_TEXT = f"only its first {MAX_PAGE_CHARS:,} characters were read"
+CUT_TEXT = "it holds too much text, and only the first part of it was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _read(handle: raw.FPDF_PAGE, text: raw.FPDF_TEXTPAGE, number: int) -> ReadPa
     across, along = area.right - area.left, area.top - area.bottom
     width, height = (along, across) if rotation in (90, 270) else (across, along)
     reader = RunReader(text, area)
-    runs = list(reader.runs())
+    runs = reader.runs()
     shape = PageShape(number, width, height, rotation)
     lines = tuple(lines_of(runs, shape))
     visible = [line for line in lines if not line.hidden]
@@ -77,7 +77,7 @@ def _read(handle: raw.FPDF_PAGE, text: raw.FPDF_TEXTPAGE, number: int) -> ReadPa
         rotation=rotation,
         method=method,
         garble=garble,
-        warning=_warning(garble, reader.count()),
+        warning=_warning(garble, cut=reader.cut),
     )
     return ReadPage(page, lines)
 
@@ -102,9 +102,9 @@ def _method(handle: raw.FPDF_PAGE, area: PageArea, visible: list[Line], garble: 
     return PageMethod.NATIVE if visible else PageMethod.BLANK
 
 
-def _warning(garble: float, characters: int) -> str | None:
+def _warning(garble: float, *, cut: bool) -> str | None:
     if garble >= GARBLED:
         return GARBLED_TEXT
     if garble >= DAMAGED:
         return DAMAGED_TEXT
-    return CUT_TEXT if characters > MAX_PAGE_CHARS else None
+    return CUT_TEXT if cut else None

@@ -11,14 +11,16 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import pypdfium2.raw as raw
 
 from pipeline.stages.frame import Rect
 
-# A page of a million characters takes seconds; a page anyone reads has a few thousand.
+# A page anyone reads has a few thousand characters in a few hundred runs; so many take seconds and 100 MB.
 MAX_PAGE_CHARS = 1_000_000
+MAX_PAGE_RUNS = 200_000
 
 # How PDFium marks a hyphen at the end of a line, whatever character it was.
 HYPHEN = "\x02"
@@ -94,20 +96,24 @@ class PageArea(NamedTuple):
 
 @dataclass(slots=True)
 class RunReader:
-    """Reads the runs of one open page."""
+    """Reads the runs of one open page; ``cut`` afterwards when the page held more than the limits allow."""
 
     text_page: raw.FPDF_TEXTPAGE
     area: PageArea
+    cut: bool = False
     _fonts: dict[int, Font] = field(default_factory=dict)
 
-    def count(self) -> int:
-        """Characters on the page as PDFium counts them, never negative."""
-        return max(0, int(raw.FPDFText_CountChars(self.text_page)))
+    def runs(self) -> list[Run]:
+        """Runs in content-stream order, at most :data:`MAX_PAGE_RUNS` of them and :data:`MAX_PAGE_CHARS` characters."""
+        runs = list(islice(self._runs(), MAX_PAGE_RUNS + 1))
+        self.cut = self.cut or len(runs) > MAX_PAGE_RUNS
+        return runs[:MAX_PAGE_RUNS]
 
-    def runs(self) -> Iterator[Run]:
-        """Runs in content-stream order, at most :data:`MAX_PAGE_CHARS` characters in all."""
+    def _runs(self) -> Iterator[Run]:
         handle = ctypes.cast(self.text_page, ctypes.c_void_p).value
-        total = min(self.count(), MAX_PAGE_CHARS)
+        held = int(raw.FPDFText_CountChars(self.text_page))
+        total = min(held, MAX_PAGE_CHARS)
+        self.cut = held > total
         first, current, styled, spaced = 0, None, None, False
         style: _Style | None = None
         codes: list[int] = []
