@@ -139,7 +139,8 @@ class PostgresLedger(Repository):
             raise LeaseLost(f"{stage} was taken over")
         self.change_many(
             "INSERT INTO ingest_units (tenant_id, source_id, generation, stage, unit, first_item, last_item, items,"
-            " status) VALUES (:tenant, :source, :generation, :stage, :unit, :first, :last, :items, 'queued')",
+            " status, rung_at) VALUES (:tenant, :source, :generation, :stage, :unit, :first, :last, :items, 'queued',"
+            " clock_timestamp())",
             [
                 {
                     **_key(ref, stage, unit.unit),

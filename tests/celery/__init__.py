@@ -1,0 +1,1 @@
+"""Real workers as processes, real messages."""

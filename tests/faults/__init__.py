@@ -1,0 +1,1 @@
+"""Kills, freezes and floods; the long ones run by make faults."""
