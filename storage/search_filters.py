@@ -80,8 +80,8 @@ def _of_chunk(filters: SearchFilters) -> _Asked:
     return asked
 
 
-_LANGUAGE = "starts_with(lower(coalesce(c.attributes ->> 'language', p.language)) || '-', :filter_language || '-')"
-_METADATA = "p.attributes || c.attributes @> CAST(:filter_metadata AS jsonb)"
+_LANGUAGE = "starts_with(lower(coalesce(c.attributes ->> 'language', p.language, '')) || '-', :filter_language || '-')"
+_METADATA = "(p.attributes || c.attributes) @> CAST(:filter_metadata AS jsonb)"
 
 
 def _as_json(metadata: dict[str, Json]) -> str | None:
