@@ -1,12 +1,13 @@
-"""The document parser: every format's reader, each call in a sandbox child."""
+"""The document parser: every format's reader, each call in a sandbox child. No reader is imported here."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from pipeline.engines import media
 from pipeline.engines.asking import Asker
-from pipeline.engines.documents import jobs
 from pipeline.engines.documents.sink import Limits
 from pipeline.engines.media import MediaType, Reader
 from pipeline.errors import Failure, FailureCode
@@ -15,6 +16,10 @@ from pipeline.types import DocumentProfile, WindowText
 
 PDF_PROFILE = "pdf.profile"
 PDF_READ = "pdf.read"
+DOCUMENT_PROFILE = "document.profile"
+DOCUMENT_READ = "document.read"
+_PROFILE = TypeAdapter(DocumentProfile)
+_WINDOW = TypeAdapter(WindowText)
 # Formats whose reader can take any bytes there are: nothing is refused before they are read.
 _NEVER_REFUSED = frozenset({Reader.TEXT, Reader.MARKDOWN, Reader.HTML, Reader.TABULAR})
 
@@ -46,23 +51,23 @@ class SandboxedParser:
             return accepted
         if accepted.reader in _NEVER_REFUSED:
             return DocumentProfile(0)
-        job = PDF_PROFILE if accepted.reader is Reader.PDF else jobs.PROFILE
+        job = PDF_PROFILE if accepted.reader is Reader.PDF else DOCUMENT_PROFILE
         arguments = {**self._limits.arguments(), "media_type": accepted.name}
-        return self._asker.ask(job, content, arguments, jobs.PROFILE_JSON)
+        return self._asker.ask(job, content, arguments, _PROFILE)
 
     def read(self, content: Path, media_type: str, first_page: int, last_page: int) -> WindowText | Failure:
         """Read pages ``first_page``..``last_page`` (from 1, inclusive); 1..0 for a document without pages."""
         accepted = _readable(media_type)
         if isinstance(accepted, Failure):
             return accepted
-        job = PDF_READ if accepted.reader is Reader.PDF else jobs.READ
+        job = PDF_READ if accepted.reader is Reader.PDF else DOCUMENT_READ
         arguments = {
             **self._limits.arguments(),
             "media_type": accepted.name,
             "first_page": first_page,
             "last_page": last_page,
         }
-        return self._asker.ask(job, content, arguments, jobs.WINDOW_JSON)
+        return self._asker.ask(job, content, arguments, _WINDOW)
 
 
 def _readable(media_type: str) -> MediaType | Failure:

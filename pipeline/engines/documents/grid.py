@@ -22,6 +22,7 @@ class GridBuilder:
         self._cells: list[Cell] = []
         self._covered: list[int] = []
         self._newest: dict[int, int] = {}
+        self._columns = 0
         self._row = -1
         self._column = 0
 
@@ -36,13 +37,14 @@ class GridBuilder:
         self._column = 0
         if self._row:
             self._covered = [max(0, rows - 1) for rows in self._covered]
-        self._sink.check_cells(len(self._cells))
+        self._sink.check_cells(self._row * self._columns)
 
     def place(self, text: str, *, column_span: int = 1, row_span: int = 1, header: bool = False) -> None:
         """Put a cell in the row begun last. Spans are clamped to 1..:data:`MAX_SPAN`."""
         column_span, row_span = (max(1, min(span, MAX_SPAN)) for span in (column_span, row_span))
         self._skip_covered()
         self._newest[self._column] = len(self._cells)
+        self._columns = max(self._columns, self._column + 1)
         self._cells.append(Cell(self._row, self._column, text, row_span, column_span, header))
         self._cover(column_span, row_span)
 
@@ -69,7 +71,7 @@ class GridBuilder:
         Cells of the first ``header_rows`` rows are marked as header besides those placed so.
         """
         rows = self._row + 1
-        columns = max((cell.column for cell in self._cells), default=-1) + 1
+        columns = self._columns
         cells = tuple(
             replace(
                 cell,

@@ -22,8 +22,6 @@ from pipeline.engines.media import Reader
 from pipeline.errors import Failure
 from pipeline.types import DocumentProfile, Json, WindowText
 
-PROFILE = "document.profile"
-READ = "document.read"
 PROFILE_JSON: TypeAdapter[DocumentProfile | Failure] = TypeAdapter(DocumentProfile | Failure)
 WINDOW_JSON: TypeAdapter[WindowText | Failure] = TypeAdapter(WindowText | Failure)
 # UTF-16 takes two bytes for a character that UTF-8 writes in one; nothing beyond can be kept.

@@ -39,10 +39,11 @@ CHECK = "sandbox.check"
 JOBS: MappingProxyType[str, Job] = MappingProxyType(
     {
         CHECK: Job("pipeline.engines.sandbox.check:confinement"),
-        "file.inspect": Job("pipeline.engines.inspector:job"),
+        "file.inspect": Job("pipeline.engines.verdict:job"),
         "pdf.profile": Job("pipeline.engines.pdf.jobs:profile"),
         "pdf.read": Job("pipeline.engines.pdf.jobs:read"),
         "document.profile": Job("pipeline.engines.documents.jobs:profile"),
         "document.read": Job("pipeline.engines.documents.jobs:read"),
+        "ocr.recognize": Job("pipeline.engines.ocr.jobs:recognize", programs=True),
     }
 )

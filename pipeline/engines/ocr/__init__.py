@@ -1,0 +1,1 @@
+"""Text recognition by Tesseract: ``tesseract`` is the adapter, ``jobs`` what runs in the sandbox child."""
