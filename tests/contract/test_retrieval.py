@@ -6,101 +6,26 @@ import dataclasses
 import math
 import random
 import uuid
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pipeline.errors import StaleEmbeddingSet
-from pipeline.ports import IndexQuery
 from pipeline.retrieval import fusion
-from pipeline.retrieval.interpret import interpret
-from pipeline.types import (
-    Found,
-    GenerationRef,
-    Hit,
-    Nothing,
-    NothingReason,
-    RetrievalOutcome,
-    SearchFilters,
-    SearchMode,
+from pipeline.types import GenerationRef, Nothing, NothingReason, RetrievalOutcome, SearchFilters, SearchMode
+from tests.contract.libraries import EMBEDDER, Library, MemoryLibrary, Passage, PostgresLibrary, add, document, write
+from tests.contract.questions import (
+    BOTH,
+    EVERYTHING,
+    HYBRID,
+    KEYWORD,
+    RED,
+    VECTOR,
+    ask,
+    contents,
+    found,
+    question,
+    reason,
 )
-from tests.conftest import DatabaseUrls
-from tests.contract.libraries import (
-    EMBEDDER,
-    Document,
-    Library,
-    MemoryLibrary,
-    Passage,
-    PostgresLibrary,
-    add,
-    document,
-    write,
-)
-
-RED = ("team:red",)
-BOTH = ("team:blue", "team:red")
-EVERYTHING = 0.0
-KEYWORD, VECTOR, HYBRID = SearchMode.KEYWORD, SearchMode.VECTOR, SearchMode.HYBRID
-
-
-@pytest.fixture(scope="module")
-def in_postgres(database_urls: DatabaseUrls) -> Iterator[PostgresLibrary]:
-    library = PostgresLibrary(database_urls)
-    yield library
-    library.close()
-
-
-@pytest.fixture(params=["memory", "postgres"])
-def library(request: pytest.FixtureRequest) -> Library:
-    if request.param == "memory":
-        return MemoryLibrary()
-    shared: PostgresLibrary = request.getfixturevalue("in_postgres")
-    return shared
-
-
-@pytest.fixture
-def tenant(library: Library) -> uuid.UUID:
-    return library.tenant()
-
-
-def question(library: Library, query: str, subjects: tuple[str, ...] = RED, **details: object) -> IndexQuery:
-    asked = interpret(query)
-    plain = IndexQuery(
-        subjects=subjects,
-        mode=HYBRID,
-        text=asked.text,
-        terms=asked.terms,
-        vector=EMBEDDER.embed([asked.text])[0],
-        embedding_set=library.active_set(),
-        absolute_floor=0.55,
-        relative_floor=0.4,
-        limit=10,
-        filters=SearchFilters(),
-    )
-    return dataclasses.replace(plain, **details)  # type: ignore[arg-type]  # the details are IndexQuery's own fields
-
-
-def ask(
-    library: Library, tenant: uuid.UUID, query: str, subjects: tuple[str, ...] = RED, **details: object
-) -> RetrievalOutcome:
-    return library.retriever(tenant).search(question(library, query, subjects, **details))
-
-
-def found(outcome: RetrievalOutcome) -> tuple[Hit, ...]:
-    assert isinstance(outcome, Found), outcome
-    return outcome.hits
-
-
-def contents(outcome: RetrievalOutcome) -> list[str]:
-    return [hit.content for hit in found(outcome)]
-
-
-def reason(outcome: RetrievalOutcome) -> NothingReason:
-    assert isinstance(outcome, Nothing), outcome
-    assert outcome.message
-    return outcome.reason
-
 
 # --- who sees what ------------------------------------------------------------------------
 
@@ -303,124 +228,6 @@ def test_each_kind_of_nothing_says_so(library: Library, tenant: uuid.UUID) -> No
     assert reason(ask(library, tenant, "volcano", mode=KEYWORD, terms=())) is NothingReason.NO_MATCH
     assert reason(ask(library, tenant, "volcano", mode=VECTOR)) is NothingReason.BELOW_FLOOR
     assert reason(ask(library, tenant, "volcano", mode=HYBRID)) is NothingReason.BELOW_FLOOR
-
-
-# --- filters ------------------------------------------------------------------------------
-
-NOON = datetime(2026, 3, 15, 12, tzinfo=UTC)
-SHELF: dict[str, Document] = {
-    "pdf": document(
-        Passage("harbour on page one", pages=(1,)),
-        Passage("harbour on pages two and three", pages=(2, 3)),
-        title="pdf",
-        media_type="application/pdf",
-        language="en",
-        document_date=NOON,
-        attributes={"department": "finance", "year": 2026},
-    ),
-    "html": document(
-        Passage("harbour at home", metadata={"language": "pt-BR", "tags": ["a", "b"], "department": "port"}),
-        Passage("harbour abroad", metadata={"tags": ["b"]}),
-        title="html",
-        media_type="text/html",
-        language="pt",
-        document_date=NOON + timedelta(days=30),
-        attributes={"draft": True},
-    ),
-    "undated": document("harbour without a date", title="undated"),
-}
-
-
-def on_the_shelf(library: Library, tenant: uuid.UUID) -> dict[str, uuid.UUID]:
-    return {title: add(library, tenant, one).source_id for title, one in SHELF.items()}
-
-
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        (SearchFilters(media_types=("text/html", "text/csv")), {"harbour at home", "harbour abroad"}),
-        (SearchFilters(page=3), {"harbour on pages two and three"}),
-        (SearchFilters(page=1, media_types=("application/pdf",)), {"harbour on page one"}),
-        (SearchFilters(date_from=NOON, date_to=NOON), {"harbour on page one", "harbour on pages two and three"}),
-        (SearchFilters(date_to=NOON - timedelta(days=1)), set()),
-        (SearchFilters(date_from=NOON + timedelta(1), date_to=NOON + timedelta(30)), {"harbour at home", "harbour abroad"}),
-        (SearchFilters(language="EN"), {"harbour on page one", "harbour on pages two and three"}),
-        (SearchFilters(language="pt"), {"harbour at home", "harbour abroad"}),
-        (SearchFilters(language="pt-br"), {"harbour at home"}),
-        (SearchFilters(language="p"), set()),
-        (SearchFilters(language="none"), set()),
-        (SearchFilters(metadata={"department": "finance"}), {"harbour on page one", "harbour on pages two and three"}),
-        (SearchFilters(metadata={"department": "port", "draft": True}), {"harbour at home"}),
-        (SearchFilters(metadata={"tags": ["b"]}), {"harbour at home", "harbour abroad"}),
-        (SearchFilters(metadata={"tags": ["b", "a"]}), {"harbour at home"}),
-        (SearchFilters(metadata={"tags": "b"}), set()),
-        (SearchFilters(metadata={"year": 2026.0}), {"harbour on page one", "harbour on pages two and three"}),
-        (SearchFilters(metadata={"draft": 1}), set()),
-        (SearchFilters(metadata={"missing": None}), set()),
-    ],
-)  # fmt: skip
-def test_filters(library: Library, tenant: uuid.UUID, filters: SearchFilters, expected: set[str]) -> None:
-    on_the_shelf(library, tenant)
-    for mode in SearchMode:
-        answer = ask(library, tenant, "harbour", mode=mode, filters=filters, relative_floor=EVERYTHING)
-        assert set(contents(answer) if isinstance(answer, Found) else ()) == expected, mode
-        if not expected:
-            assert reason(answer) is NothingReason.NO_MATCH
-
-
-def test_a_source_filter_names_sources_of_the_permitted_set(library: Library, tenant: uuid.UUID) -> None:
-    names = on_the_shelf(library, tenant)
-    hidden = add(library, tenant, document("harbour of others", subject="team:blue"))
-    wanted = (names["undated"], hidden.source_id)
-    answer = ask(library, tenant, "harbour", filters=SearchFilters(source_ids=wanted))
-    assert contents(answer) == ["harbour without a date"]
-    only_hidden = ask(library, tenant, "harbour", filters=SearchFilters(source_ids=(hidden.source_id,)))
-    never_there = ask(library, tenant, "harbour", filters=SearchFilters(source_ids=(uuid.uuid4(),)))
-    assert only_hidden == never_there
-    assert reason(only_hidden) is NothingReason.NO_MATCH
-
-
-def test_a_filter_narrows_and_does_not_rescore(library: Library, tenant: uuid.UUID) -> None:
-    on_the_shelf(library, tenant)
-    every = {hit.chunk_id: hit.keyword for hit in found(ask(library, tenant, "harbour home date", mode=KEYWORD))}
-    (one,) = found(ask(library, tenant, "harbour home date", mode=KEYWORD, filters=SearchFilters(language="pt-br")))
-    before = every[one.chunk_id]
-    assert before is not None
-    assert one.keyword is not None
-    assert one.keyword.score == pytest.approx(before.score)
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [
-        SearchFilters(media_types=("text/\x00html",)),
-        SearchFilters(language="\ud800"),
-        SearchFilters(page=10**30),
-        SearchFilters(page=-1),
-        SearchFilters(metadata={"a\x00": 1}),
-        SearchFilters(metadata={"a": "\ud800"}),
-        SearchFilters(metadata={"a": float("inf")}),
-        SearchFilters(metadata={"a'); DROP TABLE chunks; --": "%s :tenant {}"}),
-    ],
-)
-def test_a_filter_nothing_can_meet_matches_nothing(library: Library, tenant: uuid.UUID, filters: SearchFilters) -> None:
-    add(library, tenant, document("harbour"))
-    assert reason(ask(library, tenant, "harbour", filters=filters)) is NothingReason.NO_MATCH
-
-
-def test_under_filled_says_that_a_filter_starved_the_answer(library: Library, tenant: uuid.UUID) -> None:
-    on_the_shelf(library, tenant)
-
-    def is_under_filled(limit: int, filters: SearchFilters) -> bool:
-        answer = ask(library, tenant, "harbour", limit=limit, filters=filters, candidates=50)
-        assert isinstance(answer, Found)
-        return answer.under_filled
-
-    pdf = SearchFilters(media_types=("application/pdf",))
-    assert is_under_filled(3, pdf)
-    assert is_under_filled(3, SearchFilters(page=1))
-    assert not is_under_filled(2, pdf)
-    assert not is_under_filled(10, SearchFilters())
 
 
 # --- what a hit tells ---------------------------------------------------------------------
