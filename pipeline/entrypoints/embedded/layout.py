@@ -12,6 +12,7 @@ from pipeline.errors import ConfigurationError
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
+PASSABLE_DIRECTORY = 0o711
 MINIMUM_FREE_BYTES = 1024**3
 _SECRET_BYTES = 24
 
@@ -82,7 +83,9 @@ class Layout:
         Raises :class:`~pipeline.errors.ConfigurationError` when it cannot be written or the disk is nearly full.
         """
         try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=PRIVATE_DIRECTORY)
+            # As root the database's account passes through to its own part; every other part is private by itself.
+            mode = PASSABLE_DIRECTORY if os.geteuid() == 0 else PRIVATE_DIRECTORY
+            self.root.mkdir(parents=True, exist_ok=True, mode=mode)
             for part in (self.redis, self.s3, self.run, self.logs, self.work, self.secrets):
                 part.mkdir(exist_ok=True, mode=PRIVATE_DIRECTORY)
         except OSError as problem:

@@ -42,7 +42,7 @@ class Process:
     def __init__(self, spec: ProcessSpec) -> None:
         """Start it. Raises ``OSError`` when the program cannot be started."""
         self.spec = spec
-        self.started_at = time.monotonic()
+        self._started_at = time.monotonic()
         descriptor = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             # The kernel's parent-death signal follows the thread that forked, so this is called from a main thread.
@@ -63,21 +63,32 @@ class Process:
     def pid(self) -> int:
         return self._child.pid
 
-    def exit_code(self) -> int | None:
-        """None while it runs."""
-        return self._child.poll()
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._started_at
+
+    def has_ended(self) -> bool:
+        """Whether the main process is gone; it stays a zombie, so that its number still names its group."""
+        if self._child.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def ask_to_stop(self) -> None:
         """Send the stop signal to the main process, which stops its own children."""
-        if self.exit_code() is None:
+        if not self.has_ended():
             self._child.send_signal(self.spec.stop_signal)
 
-    def finish(self) -> None:
-        """Wait out the grace time, then make sure that nothing of the process group is left."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.wait(self.spec.grace_s)
-        kill_group(self.pid)
-        self._child.wait()
+    def finish(self) -> int:
+        """Wait out the grace time, kill whatever is left of the process group, and return the exit code."""
+        wait_until(self.has_ended, self.spec.grace_s)
+        self.kill()
+        return self._child.wait()
+
+    def kill(self) -> None:
+        """Kill the whole group, as long as the main process has not been collected."""
+        if self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
         self.ask_to_stop()
@@ -104,13 +115,6 @@ def die_with_parent(parent: int, with_signal: signal.Signals) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:
         os._exit(1)
-
-
-def kill_group(group: int) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:

@@ -32,12 +32,12 @@ class RedisServer:
 
     def __init__(self, layout: Layout, port: int) -> None:
         self._layout = layout
-        self._port = port
+        self.port = port
         self._program = binaries.redis_server()
 
     @property
     def url(self) -> str:
-        return f"redis://:{self._password}@{network.LOOPBACK}:{self._port}/0"
+        return f"redis://:{self._password}@{network.LOOPBACK}:{self.port}/0"
 
     @property
     def _password(self) -> str:
@@ -45,7 +45,7 @@ class RedisServer:
 
     def prepare(self) -> None:
         configuration = _CONFIGURATION.format(
-            host=network.LOOPBACK, port=self._port, password=self._password, directory=self._layout.redis
+            host=network.LOOPBACK, port=self.port, password=self._password, directory=self._layout.redis
         )
         write_private(self._layout.secrets / "redis.conf", configuration)
 
@@ -61,7 +61,7 @@ class RedisServer:
     def is_ready(self) -> bool:
         """AUTH, then PING. While the append-only file is being read the answer is LOADING, so not ready."""
         try:
-            with socket.create_connection((network.LOOPBACK, self._port), _PROBE_TIMEOUT_S) as connection:
+            with socket.create_connection((network.LOOPBACK, self.port), _PROBE_TIMEOUT_S) as connection:
                 connection.sendall(f"AUTH {self._password}\r\nPING\r\n".encode())
                 answer = b""
                 while answer.count(b"\r\n") < 2:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import uuid
+from pathlib import Path
 
 from pipeline.entrypoints.embedded import binaries, network
 from pipeline.entrypoints.embedded.layout import Layout, write_private
@@ -51,6 +53,12 @@ class Seaweed:
             "actions": ["Admin", "Read", "Write", "List", "Tagging"],
         }
         write_private(self._layout.secrets / "s3_identities.json", json.dumps({"identities": [identity]}))
+        self.clean()
+
+    def clean(self) -> None:
+        """Remove the sockets it puts into /tmp, whose place cannot be chosen, and leaves there when it ends."""
+        for kind in ("master", "volume", "filer", "s3"):
+            Path(f"/tmp/seaweedfs-{kind}-grpc-{self._ports[f'{kind}.grpc']}.sock").unlink(missing_ok=True)  # noqa: S108
 
     def spec(self) -> ProcessSpec:
         options = {
@@ -67,9 +75,10 @@ class Seaweed:
             "s3.port.iceberg": "0",
             "s3.port.lance": "0",
             "master.telemetry": "false",
+            # The only master elects itself; the default makes a restart wait 16 s for it.
+            "master.electionTimeout": "1s",
             "master.volumeSizeLimitMB": "1024",
             "volume.max": "64",
-            "volume.preStopSeconds": "0",
         }
         return ProcessSpec(
             name=self.name,
@@ -80,9 +89,17 @@ class Seaweed:
                 *(f"-{key}={value}" for key, value in options.items()),
             ),
             log=self._layout.logs / "s3.log",
-            environment={"PATH": "/usr/bin:/bin", "HOME": str(self._layout.s3)},
+            environment={"PATH": "/usr/bin:/bin", "HOME": str(self._layout.s3), **self._signing_keys()},
             directory=self._layout.s3,
+            # It takes 15 s to leave by itself, waiting for its own streams; whatever it has answered for is written.
+            grace_s=1.0,
+            orphan_signal=signal.SIGKILL,
         )
+
+    def _signing_keys(self) -> dict[str, str]:
+        """Behind S3, filer and volumes answer over HTTP too; with these they want a token that only S3 can sign."""
+        kinds = ("SIGNING", "SIGNING_READ", "FILER_SIGNING", "FILER_SIGNING_READ")
+        return {f"WEED_JWT_{kind}_KEY": self._layout.secret(f"s3_{kind.lower()}") for kind in kinds}
 
     def is_ready(self) -> bool:
         """A signed PUT and GET of a small object come back unchanged."""

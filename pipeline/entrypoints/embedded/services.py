@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import Protocol, Self
 from pipeline.entrypoints.embedded import bootstrap, network, seaweed
 from pipeline.entrypoints.embedded.layout import Layout
 from pipeline.entrypoints.embedded.postgres import DATABASE, Postgres
-from pipeline.entrypoints.embedded.process import Process, ProcessSpec, wait_until
+from pipeline.entrypoints.embedded.process import Process, ProcessSpec
 from pipeline.entrypoints.embedded.redis_server import RedisServer
 from pipeline.errors import ConfigurationError
 from storage.content import S3ContentStore
+
+_START_ATTEMPTS = 3
+_START_PAUSE_S = 0.5
+_POLL_S = 0.02
 
 
 class Server(Protocol):
@@ -64,8 +69,7 @@ class EmbeddedServices:
         """Start all three side by side. A :class:`~pipeline.errors.ConfigurationError` names the one that failed."""
         try:
             for server in self.servers:
-                server.prepare()
-                self.processes[server.name] = Process(server.spec())
+                self._launch(server)
             for server in self.servers:
                 self._wait_for(server)
             bootstrap.bootstrap(self.postgres)
@@ -74,13 +78,17 @@ class EmbeddedServices:
             raise
 
     def stop(self) -> None:
-        running = [
-            self.processes.pop(server.name) for server in reversed(self.servers) if server.name in self.processes
-        ]
-        for process in running:
+        for process in reversed(self.processes.values()):
             process.ask_to_stop()
-        for process in running:
+        for process in self.processes.values():
             process.finish()
+        self.processes.clear()
+        self.s3.clean()
+
+    def kill(self) -> None:
+        """End what this object itself keeps at once; a :meth:`stop` that waits returns."""
+        for process in self.processes.values():
+            process.kill()
 
     def database_url(self, role: str, database: str = DATABASE) -> str:
         """A SQLAlchemy URL for one of the roles of bootstrap.sql or the superuser ``postgres``."""
@@ -122,8 +130,21 @@ class EmbeddedServices:
     ) -> None:
         self.stop()
 
+    def _launch(self, server: Server) -> None:
+        server.prepare()
+        self.processes[server.name] = Process(server.spec())
+
     def _wait_for(self, server: Server) -> None:
-        process = self.processes[server.name]
-        wait_until(lambda: process.exit_code() is not None or server.is_ready(), server.start_timeout_s)
-        if process.exit_code() is not None or not server.is_ready():
-            raise ConfigurationError(f"{server.name} did not become ready; see {process.spec.log}")
+        deadline = time.monotonic() + server.start_timeout_s
+        ends = 0
+        while not server.is_ready():
+            process = self.processes[server.name]
+            ends += process.has_ended()
+            if ends == _START_ATTEMPTS or time.monotonic() > deadline:
+                raise ConfigurationError(f"{server.name} did not become ready; see {process.spec.log}")
+            if process.has_ended():
+                process.finish()
+                # Perhaps an instance of an earlier start is still letting go of the data.
+                time.sleep(_START_PAUSE_S)
+                self._launch(server)
+            time.sleep(_POLL_S)
