@@ -149,7 +149,7 @@ def test_a_child_sees_no_credential_and_only_its_own_directory(
     assert Path(seen["cwd"]).parent == process.run_dir / "jobs"
     assert not Path(seen["cwd"]).exists()
     assert seen["descriptors"] == [0, 1, 2, 3, 4, 5]
-    assert seen["limits"] == [[0, 0], [7, 8]]
+    assert seen["limits"] == [[1, 1], [7, 8]]
 
 
 def test_a_data_directory_that_parsers_may_read_is_refused() -> None:

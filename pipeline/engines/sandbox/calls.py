@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import resource
-import shutil
 import signal
 import socket
 import time
@@ -45,6 +44,7 @@ class Connection:
     socket: socket.socket
     received: bytearray = field(default_factory=bytearray)
     descriptors: list[int] = field(default_factory=list)
+    asked: bool = False
 
     def receive(self) -> bool:
         """Take what is there; False at the end of the client's stream."""
@@ -59,7 +59,9 @@ class Connection:
         return bool(data)
 
     def request(self) -> wire.Request | None:
-        """The request once it is whole. Raises :class:`BadRequest`."""
+        """The request, once, when it is whole. Raises :class:`BadRequest`, also for anything after it."""
+        if self.asked:
+            raise BadRequest
         if len(self.received) < wire.LENGTH.size:
             return None
         (length,) = wire.LENGTH.unpack_from(self.received)
@@ -69,6 +71,7 @@ class Connection:
             return None
         if len(self.descriptors) != wire.DESCRIPTORS:
             raise BadRequest
+        self.asked = True
         return wire.Request(**json.loads(bytes(self.received[wire.LENGTH.size :])))
 
     def tell(self, reply: wire.Reply) -> None:
@@ -115,7 +118,7 @@ class RunningChild:
             family = [self.pid, *reaper.descendants(self.pid)]
             if len(family) > MAX_DESCENDANTS:
                 self.kill(wire.Outcome.CRASHED)
-            elif sum(map(reaper.resident_bytes, family)) > self.baseline_resident + self.request.memory_bytes:
+            elif sum(map(reaper.proportional_bytes, family)) > self.baseline_resident + self.request.memory_bytes:
                 self.kill(wire.Outcome.MEMORY)
 
     def is_over(self) -> bool:
@@ -130,7 +133,7 @@ class RunningChild:
         self.ending = self._judge(status, usage, exception)
 
     def clean(self) -> None:
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        reaper.remove_tree(self.scratch)
 
     def _judge(self, status: int, usage: resource.struct_rusage, exception: str | None) -> wire.Reply:
         code = os.waitstatus_to_exitcode(status)

@@ -32,6 +32,9 @@ _EXIT_BY_ERRNO = {errno.EFBIG: EXIT_FILE_SIZE, errno.ENOSPC: EXIT_DISK_FULL, err
 # A page of 40 million pixels is 120 MB as RGB; nothing a job writes for a program to read is larger than two.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 MAX_OPEN_FILES = 256
+# Too small for a core file, and the one value at which the kernel does not call a core handler either (0 still
+# does): a dump would carry the document out.
+NO_CORE_BYTES = 1
 # Processes this user may have beyond those of the whole machine; not counted for root.
 MORE_PROCESSES = 64
 
@@ -130,7 +133,7 @@ def _limit(request: wire.Request, baseline_bytes: int) -> None:
     _set_limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
     _set_limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
     _set_limit(resource.RLIMIT_NOFILE, MAX_OPEN_FILES)
-    _set_limit(resource.RLIMIT_CORE, 0)
+    _set_limit(resource.RLIMIT_CORE, NO_CORE_BYTES)
     _set_limit(resource.RLIMIT_MEMLOCK, 0)
     if os.geteuid() != 0:
         _set_limit(resource.RLIMIT_NPROC, _tasks_of_the_machine() + MORE_PROCESSES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -189,23 +190,22 @@ class _Exchange:
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         poll.register(self._reader, select.POLLIN)
+        os.set_blocking(self._reader, False)
         ending: wire.Reply | None = None
-        reading = True
-        while ending is None or reading:
+        while ending is None:
             remaining = self._deadline - time.monotonic()
             if remaining <= 0:
                 self._expire()
                 continue
             for descriptor, _ in poll.poll(remaining * 1000 + 1):
-                if descriptor == self._reader:
-                    reading = self._read_output()
-                    if not reading:
-                        poll.unregister(self._reader)
-                else:
+                if descriptor != self._reader:
                     ending = self._read_answer()
-                    if ending is not None:
-                        poll.unregister(self._connection)
-                        reading = reading and ending.outcome is wire.Outcome.DONE
+                elif not self._read_output():
+                    poll.unregister(self._reader)
+        # The server speaks once nothing of the job runs any more: what was written is in the pipe. Its end is
+        # not waited for, since another thread's fork may hold a copy of the writing side.
+        while self._read_output():
+            pass
         return self._judge(ending), bytes(self._output)
 
     def _judge(self, ending: wire.Reply) -> wire.Reply:
@@ -225,13 +225,16 @@ class _Exchange:
         """Have the child killed: the server takes the end of our stream for it."""
         self._verdict = verdict
         self._deadline = time.monotonic() + KILL_TIMEOUT_S
-        try:
+        # A server that has closed already has said its last word, which is still to be read.
+        with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
-        except OSError as problem:
-            raise TransientError("sandbox", "the sandbox server went away") from problem
 
     def _read_output(self) -> bool:
-        data = os.read(self._reader, READ_BYTES)
+        """Take some output; False when there is no more for now."""
+        try:
+            data = os.read(self._reader, READ_BYTES)
+        except BlockingIOError:
+            return False
         if self._verdict is None:
             self._output += data
             if len(self._output) > self._max_output_bytes:

@@ -68,6 +68,8 @@ def readable_paths() -> tuple[Path, ...]:
     paths = [Path(name) for name in SYSTEM_DIRECTORIES]
     # Never the directory that holds the package: in a checkout that is where .env and the data directory are.
     paths += [Path(sys.prefix), Path(sys.base_prefix), Path(pipeline.__file__).parent]
+    # A user's own site directory lies outside both prefixes.
+    paths += [path for path in map(Path, sys.path) if path.name in ("site-packages", "dist-packages")]
     if tessdata := os.environ.get(TESSDATA_VARIABLE):
         paths.append(Path(tessdata))
     return tuple(path.resolve() for path in paths)

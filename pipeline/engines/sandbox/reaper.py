@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Container
 from pathlib import Path
@@ -59,6 +60,15 @@ def resident_bytes(pid: int) -> int:
         return 0
 
 
+def proportional_bytes(pid: int) -> int:
+    """Resident set with shared pages divided among those who share them, 0 when the process is gone."""
+    try:
+        lines = Path(_PROC, str(pid), "smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
 def data_bytes(pid: int) -> int:
     """What RLIMIT_DATA counts of a process: its private writable memory."""
     for line in Path(_PROC, str(pid), "status").read_text().splitlines():
@@ -80,6 +90,17 @@ def kill_inside(directory: Path) -> int:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
     return killed
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove a directory that nothing runs in any more, whatever permissions were left in it."""
+    shutil.rmtree(directory, ignore_errors=True)
+    if directory.exists():
+        for parent, names, _ in os.walk(directory):
+            for path in (Path(parent, name) for name in names):
+                if not path.is_symlink():
+                    path.chmod(0o700)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _children_of_any(pid: int) -> list[int]:

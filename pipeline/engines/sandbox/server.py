@@ -14,7 +14,6 @@ import importlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -108,7 +107,10 @@ class Server:
     # --- clients ---
 
     def _accept(self) -> None:
-        accepted, _ = self._listener.accept()
+        try:
+            accepted, _ = self._listener.accept()
+        except OSError:  # out of descriptors, or a client that is gone already
+            return
         accepted.setblocking(False)
         connection = Connection(accepted)
         self._selector.register(accepted, selectors.EVENT_READ, partial(self._hear, connection))
@@ -120,10 +122,10 @@ class Server:
         try:
             request = connection.request()
         except (BadRequest, ValueError, TypeError):
-            self._answer(connection, wire.Reply(wire.Event.REFUSED, detail="this is no sandbox request"))
+            connection.tell(wire.Reply(wire.Event.REFUSED, detail="this is no sandbox request"))
+            self._hang_up(connection)
             return
         if request is not None:
-            connection.received.clear()
             self._begin(connection, request)
 
     def _hang_up(self, connection: Connection) -> None:
@@ -137,7 +139,7 @@ class Server:
 
     def _answer(self, connection: Connection, reply: wire.Reply) -> None:
         connection.tell(reply)
-        with contextlib.suppress(KeyError):
+        with contextlib.suppress(KeyError, ValueError):  # a client that hung up is unregistered already
             self._selector.unregister(connection.socket)
         connection.close()
 
@@ -189,7 +191,7 @@ class Server:
         except OSError:
             os.close(status_reader)
             os.close(status_writer)
-            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.rmdir()
             raise
         if pid == 0:
             child.run(assignment)
@@ -259,8 +261,8 @@ def empty_jobs_directory(run_dir: Path) -> Path:
     """A fresh directory for the children's own; what a killed server left there is ended and removed."""
     jobs_dir = run_dir / wire.JOBS_DIRECTORY
     reaper.kill_inside(jobs_dir)
-    shutil.rmtree(jobs_dir, ignore_errors=True)
-    jobs_dir.mkdir(mode=0o700)
+    reaper.remove_tree(jobs_dir)
+    jobs_dir.mkdir(mode=0o700, exist_ok=True)
     return jobs_dir
 
 

@@ -70,6 +70,8 @@ DENIED: MappingProxyType[str, Numbers] = MappingProxyType(
         "lremovexattr": (198, 15),
         "removexattrat": (466, 466),
         "truncate": (76, 45),
+        "mknod": (133, None),
+        "mknodat": (259, 33),
         "inotify_add_watch": (254, 27),
         "fanotify_init": (300, 262),
         "fanotify_mark": (301, 263),
