@@ -145,7 +145,7 @@ def _by_cells(header: Sequence[Row], cells: Row, cost: Cost, budget: int) -> Ite
 
     group: list[int] = []
     used = 0
-    for column in [column for column, text in enumerate(cells) if text]:
+    for column in [column for column, text in enumerate(cells) if text or any(line[column] for line in header)]:
         name = _header_cost([[line[column]] for line in header], cost)
         needed = name + cost(pipe_row([cells[column]]))
         if group and used + needed > budget:

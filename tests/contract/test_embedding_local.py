@@ -75,15 +75,24 @@ def test_a_directory_of_other_files_is_refused(tmp_path: Path, graph: bytes, wor
         LocalEmbedding(tmp_path).check()
 
 
-def test_a_child_of_fork_loads_its_own_session(local: LocalEmbedding) -> None:
-    [before] = local.embed(["A sentence."])
-    assert local._loaded is not None
-    child = os.fork()
-    if child == 0:
-        same = local.embed(["A sentence."]) == (before,) and local._loaded.process == os.getpid()
-        os._exit(0 if same else 1)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+FORKING = """
+import os
+from pipeline.engines.embedding.local import LocalEmbedding
+
+local = LocalEmbedding()
+before = local.embed(["A sentence."])
+made_by = local._loaded.process
+child = os.fork()
+if child == 0:
+    same = local.embed(["A sentence."]) == before
+    os._exit(0 if same and local._loaded.process == os.getpid() != made_by else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_of_fork_loads_its_own_session() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "0"
 
 
 def test_nothing_is_loaded_before_the_first_text() -> None:

@@ -346,7 +346,9 @@ def test_a_wide_table_is_cut_by_columns_with_the_first_one_as_key() -> None:
 
 def test_a_cell_that_does_not_fit_is_cut_below_its_column() -> None:
     essay = " ".join(f"Remark {n} is a sentence." for n in range(200))
-    chunks = chunker().split([grid([["Key", "Remarks"], ["K-1", essay]])])
+    chunks = chunker().split([grid([["Key", "Remarks", "Left blank"], ["K-1", essay, ""]])])
+    assert chunks[-1].content == "| Left blank |\n|-|\n|  |"
+    chunks = chunks[:-1]
     assert chunks[0].content.startswith("| Key |\n|-|\n| K-1 |")
     assert all(c.content.startswith("| Remarks |\n|-|\n| Remark") for c in chunks[1:])
     assert " ".join(c.content.split("\n")[2][2:-2] for c in chunks[1:]) == essay
