@@ -1,0 +1,1 @@
+"""The HTTP gateway: files in, sources watched and read, questions asked."""

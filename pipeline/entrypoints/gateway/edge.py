@@ -1,0 +1,111 @@
+"""The outermost layer: every request is timed, counted and logged by its route's template, every answer hardened."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from pathlib import PurePath
+
+import structlog
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pipeline.entrypoints.gateway import problems
+from pipeline.entrypoints.gateway.metrics import Metrics
+
+log = structlog.get_logger()
+
+_UNMATCHED = "unmatched"
+_INTERNAL_ERROR = 500
+# nginx's number for a client that left before it was answered; only ever seen in metrics and logs.
+_CLIENT_LEFT = 499
+_HARDENING = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+# An answer of the API is never a page: whatever a browser makes of it may load and run nothing.
+_API_HARDENING = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_DOCS = "/docs"
+
+
+class Edge:
+    """Pure ASGI. Neither query strings nor headers nor bodies are ever logged."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, send)
+        self._metrics.in_progress.inc()
+        try:
+            await self._app(scope, receive, exchange.send)
+        except ClientDisconnect:
+            exchange.status = _CLIENT_LEFT
+        except Exception as error:  # noqa: BLE001 (the one broad handler: a bug becomes a 500 and a log event)
+            await exchange.fail(error, receive)
+        finally:
+            self._metrics.in_progress.dec()
+            self._note(exchange)
+
+    def _note(self, exchange: _Exchange) -> None:
+        seconds = time.perf_counter() - exchange.began
+        self._metrics.observe(exchange.method, exchange.route, exchange.status, seconds)
+        log.info(
+            "http.answered",
+            method=exchange.method,
+            route=exchange.route,
+            status=exchange.status,
+            ms=round(seconds * 1000, 1),
+        )
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope = scope
+        self._send = send
+        self._started = False
+        self.began = time.perf_counter()
+        self.status = _CLIENT_LEFT
+        self.method: str = scope["method"]
+
+    @property
+    def route(self) -> str:
+        route = self._scope.get("route")
+        return str(getattr(route, "path", _UNMATCHED))
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._started = True
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers.update(_HARDENING)
+            if self._scope["path"] != _DOCS:
+                headers.update(_API_HARDENING)
+        await self._send(message)
+
+    async def fail(self, error: Exception, receive: Receive) -> None:
+        """Log where it happened, without the error's own words: they may quote a document or a statement's values."""
+        frames = traceback.extract_tb(error.__traceback__)
+        log.error(
+            "http.failed",
+            method=self.method,
+            route=self.route,
+            error=type(error).__name__,
+            cause=type(error.__cause__).__name__ if error.__cause__ is not None else None,
+            where=[f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-8:]],
+        )
+        self.status = _INTERNAL_ERROR
+        if not self._started:
+            answer = problems.response("unavailable", "The request failed; it was logged.", status=_INTERNAL_ERROR)
+            await answer(self._scope, receive, self.send)
