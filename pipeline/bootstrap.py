@@ -54,8 +54,8 @@ from storage.sweep import PostgresSweepFinder
 from storage.task_queue import CeleryTaskQueue, producer
 from storage.unit_of_work import PostgresUnits
 
-# Beside the worker's own pool: one connection for the sweep role's finds.
-SWEEP_POOL = 1
+# Beside the worker's own pool: one connection that holds a lock, one that finds.
+SWEEP_POOL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +178,13 @@ def check_worker(settings: Settings, *, embeds: bool) -> None:
 
 def gateway_services(settings: Settings) -> GatewayServices:
     """The services of the gateway, after its preflight. Raises ConfigurationError and TransientError."""
+    broker_url = require(settings.broker_url, "DOCMILL_BROKER_URL", "a Redis or RabbitMQ URL")
     gateway = engine(settings, "gateway")
     preflight(gateway)
     preflight_tenants(gateway)
     units = PostgresUnits(gateway, settings.lease_s)
     policy = PostgresPolicy(gateway)
-    queue = CeleryTaskQueue(producer())
+    queue = CeleryTaskQueue(producer(broker_url, settings.broker_key_prefix))
     content = content_store(settings)
     # Apart from the requests' pool: a full pool is no reason to call Postgres down.
     probing = engine(settings, "gateway", pool_size=1)

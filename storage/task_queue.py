@@ -28,11 +28,16 @@ CIRCUIT_OPEN_S = 5.0
 _GATEWAY_TIMEOUTS = {"socket_timeout": 2, "socket_connect_timeout": 2}
 
 
-def producer() -> Celery:
+def producer(broker_url: str, key_prefix: str) -> Celery:
     """An app that only sends, by name; connects on first use. Its socket timeouts are a gateway's."""
     app = Celery("docmill-producer", set_as_current=False)
     app.config_from_object("celeryconfig")
-    app.conf.broker_transport_options = {**app.conf.broker_transport_options, **_GATEWAY_TIMEOUTS}
+    app.conf.broker_url = broker_url
+    app.conf.broker_transport_options = {
+        **app.conf.broker_transport_options,
+        **_GATEWAY_TIMEOUTS,
+        "global_keyprefix": key_prefix,
+    }
     return app
 
 

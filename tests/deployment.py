@@ -44,6 +44,8 @@ class Deployment:
         self.settings = load(
             **{name.removeprefix("DOCMILL_").lower(): value for name, value in self.environment.items()}
         )
+        # The producer's base settings are read at import; its broker and prefix are this deployment's own.
+        os.environ.setdefault("DOCMILL_BROKER_URL", self.environment["DOCMILL_BROKER_URL"])
         self.processes: list[subprocess.Popen[bytes]] = []
         self.superuser = build_engine(superuser_url, pool_size=1, application="tests-superuser")
         self._services: GatewayServices | None = None
