@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import DatabaseUrls
+from pipeline.entrypoints.embedded.services import EmbeddedServices
 from tests.contract.libraries import Library, MemoryLibrary, PostgresLibrary
 
 
 @pytest.fixture(scope="session")
-def in_postgres(database_urls: DatabaseUrls) -> Iterator[PostgresLibrary]:
-    library = PostgresLibrary(database_urls)
+def in_postgres(services: EmbeddedServices) -> Iterator[PostgresLibrary]:
+    library = PostgresLibrary(services)
     yield library
     library.close()
 

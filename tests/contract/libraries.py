@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 from sqlalchemy import text
 
+from pipeline.entrypoints.embedded.services import EmbeddedServices
 from pipeline.ports import KeywordIndex, KnowledgeStore, Retriever, VectorIndex
 from pipeline.stages.keywords import terms_of
 from pipeline.testing.embedding import HashedWords
@@ -23,7 +24,7 @@ from storage.engine import build_engine, tenant_transaction
 from storage.identity import create_tenant, ensure_embedding_set
 from storage.knowledge import PostgresKeywords, PostgresKnowledge, PostgresVectors
 from storage.retriever import PostgresRetriever
-from tests.conftest import DatabaseUrls
+from tests.services_host import MIGRATED
 
 EMBEDDER = HashedWords(256, version="retrieval-contract")
 OTHER_EMBEDDER = HashedWords(64, version="retrieval-contract-other")
@@ -188,15 +189,20 @@ class MemoryLibrary:
 class PostgresLibrary:
     """Library in Postgres: written by the worker's role, searched by the gateway's."""
 
-    def __init__(self, urls: DatabaseUrls) -> None:
-        self._migrator = build_engine(urls.migrator, pool_size=1, application="library")
-        self._worker = build_engine(urls.worker, pool_size=1, application="library")
-        self.gateway = build_engine(urls.gateway, pool_size=1, application="library")
+    def __init__(self, services: EmbeddedServices) -> None:
+        """In a database of its own: the first embedding set of a database is what its new tenants use."""
+        name = f"library_{uuid.uuid4().hex}"
+        services.copy_database(MIGRATED, name)
+        self.superuser_url = services.database_url("postgres", name)
+        self._migrator, self.worker, self.gateway = (
+            build_engine(services.database_url(f"docmill_{role}", name), pool_size=1, application="library")
+            for role in ("migrator", "worker", "gateway")
+        )
         self._set = ensure_embedding_set(self._migrator, EMBEDDER.model())
         self._other_set = ensure_embedding_set(self._migrator, OTHER_EMBEDDER.model())
 
     def close(self) -> None:
-        for engine in (self._migrator, self._worker, self.gateway):
+        for engine in (self._migrator, self.worker, self.gateway):
             engine.dispose()
 
     def tenant(self) -> uuid.UUID:
@@ -249,7 +255,7 @@ class PostgresLibrary:
             source=ref.source_id,
             generation=ref.generation,
         )
-        with tenant_transaction(self._worker, ref.tenant_id) as connection:
+        with tenant_transaction(self.worker, ref.tenant_id) as connection:
             of = (connection, ref.tenant_id)
             yield PostgresKnowledge(*of), PostgresVectors(*of), PostgresKeywords(*of)
             connection.commit()
@@ -296,6 +302,6 @@ class PostgresLibrary:
         return PostgresRetriever(self.gateway, tenant, low_confidence_threshold=LOW_CONFIDENCE)
 
     def _change(self, tenant: uuid.UUID, statement: str, **values: Any) -> None:
-        with tenant_transaction(self._worker, tenant) as connection:
+        with tenant_transaction(self.worker, tenant) as connection:
             connection.execute(text(statement), {"tenant": tenant, **values})
             connection.commit()

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from storage.engine import build_engine, sqlstate, tenant_transaction
-from tests.conftest import DatabaseUrls
+from pipeline.entrypoints.embedded.services import EmbeddedServices
+from storage.engine import sqlstate, tenant_transaction
 from tests.contract.libraries import PostgresLibrary, add, document
 
 # What belongs to the deployment and tells nothing of a tenant.
@@ -63,14 +63,14 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town(database_urls: DatabaseUrls) -> Iterator[Town]:
-    library = PostgresLibrary(database_urls)
+def town(services: EmbeddedServices) -> Iterator[Town]:
+    library = PostgresLibrary(services)
     town = Town(
         mine=library.tenant(),
         theirs=library.tenant(),
         gateway=library.gateway,
-        worker=build_engine(database_urls.worker, pool_size=1, application="isolation"),
-        superuser=create_engine(database_urls.superuser, poolclass=NullPool),
+        worker=library.worker,
+        superuser=create_engine(library.superuser_url, poolclass=NullPool),
     )
     for tenant in (town.mine, town.theirs):
         ref = add(library, tenant, document("harbour dues"))
@@ -80,7 +80,6 @@ def town(database_urls: DatabaseUrls) -> Iterator[Town]:
                 connection.execute(text(statement), values)
             connection.commit()
     yield town
-    town.worker.dispose()
     library.close()
 
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine, text
 
+from pipeline.entrypoints.embedded.services import EmbeddedServices
 from pipeline.types import Principal
 from storage.engine import tenant_transaction
 from storage.identity import PostgresSubjects
 from storage.policy import PostgresPolicy
-from tests.conftest import DatabaseUrls
 from tests.contract.libraries import PostgresLibrary
 
 
 @pytest.fixture
-def library(database_urls: DatabaseUrls) -> Iterator[PostgresLibrary]:
-    made = PostgresLibrary(database_urls)
+def library(services: EmbeddedServices) -> Iterator[PostgresLibrary]:
+    made = PostgresLibrary(services)
     yield made
     made.close()
 

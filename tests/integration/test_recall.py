@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from pipeline.entrypoints.embedded.services import EmbeddedServices
 from pipeline.ports import IndexQuery
 from pipeline.testing.knowledge import as_halves
 from pipeline.types import Found, GenerationRef, SearchFilters, SearchMode
-from tests.conftest import DatabaseUrls
 from tests.contract.libraries import OTHER_EMBEDDER, Passage, PostgresLibrary, document
 
 BIG = 20_000
@@ -24,8 +24,8 @@ QUERIES = 20
 
 
 @pytest.fixture(scope="module")
-def library(database_urls: DatabaseUrls) -> Iterator[PostgresLibrary]:
-    made = PostgresLibrary(database_urls)
+def library(services: EmbeddedServices) -> Iterator[PostgresLibrary]:
+    made = PostgresLibrary(services)
     yield made
     made.close()
 
