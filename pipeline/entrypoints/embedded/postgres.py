@@ -54,7 +54,7 @@ class Postgres:
 
     def __init__(self, layout: Layout, port: int) -> None:
         self._layout = layout
-        self._port = port
+        self.port = port
         self._programs = binaries.postgres()
         self._identity = account.postgres_identity()
         self._enter = account.Enter(self._identity)
@@ -68,7 +68,7 @@ class Postgres:
 
     @property
     def _socket_name(self) -> str:
-        return f".s.PGSQL.{self._port}"
+        return f".s.PGSQL.{self.port}"
 
     @property
     def host(self) -> str:
@@ -79,7 +79,7 @@ class Postgres:
         """A connection string of libpq, for ``psycopg2.connect``."""
         return psycopg2.extensions.make_dsn(
             host=self.host,
-            port=self._port,
+            port=self.port,
             user=role,
             password=self.password(role),
             dbname=database,
@@ -89,7 +89,7 @@ class Postgres:
     def url(self, role: str, database: str = DATABASE) -> str:
         """A SQLAlchemy URL."""
         return (
-            f"postgresql+psycopg2://{role}:{self.password(role)}@/{database}?host={quote(self.host)}&port={self._port}"
+            f"postgresql+psycopg2://{role}:{self.password(role)}@/{database}?host={quote(self.host)}&port={self.port}"
         )
 
     def password(self, role: str) -> str:
@@ -121,7 +121,7 @@ class Postgres:
 
     def spec(self) -> ProcessSpec:
         listening = {
-            "port": str(self._port),
+            "port": str(self.port),
             "listen_addresses": "" if self._uses_socket else network.LOOPBACK,
             "unix_socket_directories": str(self._socket_directory) if self._uses_socket else "",
             "unix_socket_permissions": "0700",

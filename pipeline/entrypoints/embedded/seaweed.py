@@ -28,12 +28,12 @@ class Seaweed:
     def __init__(self, layout: Layout, ports: dict[str, int]) -> None:
         """``ports`` has one loopback port for each name in :data:`PORTS`."""
         self._layout = layout
-        self._ports = ports
+        self.ports = ports
         self._program = binaries.weed()
 
     @property
     def endpoint(self) -> str:
-        return f"{network.LOOPBACK}:{self._ports['s3']}"
+        return f"{network.LOOPBACK}:{self.ports['s3']}"
 
     @property
     def access_key(self) -> str:
@@ -58,14 +58,14 @@ class Seaweed:
     def clean(self) -> None:
         """Remove the sockets it puts into /tmp, whose place cannot be chosen, and leaves there when it ends."""
         for kind in ("master", "volume", "filer", "s3"):
-            Path(f"/tmp/seaweedfs-{kind}-grpc-{self._ports[f'{kind}.grpc']}.sock").unlink(missing_ok=True)  # noqa: S108
+            Path(f"/tmp/seaweedfs-{kind}-grpc-{self.ports[f'{kind}.grpc']}.sock").unlink(missing_ok=True)  # noqa: S108
 
     def spec(self) -> ProcessSpec:
         options = {
             "dir": str(self._layout.s3),
             "ip": network.LOOPBACK,
             "ip.bind": network.LOOPBACK,
-            **{_port_option(name): str(port) for name, port in self._ports.items()},
+            **{_port_option(name): str(port) for name, port in self.ports.items()},
             "filer": "true",
             "filer.localSocket": str(self._layout.run / "filer.sock"),
             "s3": "true",
