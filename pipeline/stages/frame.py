@@ -7,6 +7,7 @@ reads, in points.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipeline.types import Box
@@ -19,6 +20,16 @@ class Rect(NamedTuple):
     v0: float
     u1: float
     v1: float
+
+
+def union(rects: Sequence[Rect]) -> Rect:
+    """The smallest rectangle around all of them."""
+    return Rect(
+        min(rect.u0 for rect in rects),
+        min(rect.v0 for rect in rects),
+        max(rect.u1 for rect in rects),
+        max(rect.v1 for rect in rects),
+    )
 
 
 def to_frame(box: Box, width: float, height: float, angle: int) -> Rect:

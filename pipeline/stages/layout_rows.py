@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from pipeline.stages.frame import Rect, to_frame
+from pipeline.stages.frame import Rect, to_frame, union
 from pipeline.types import Box, Line, Page
 
 # Share of the lower of two lines' heights that must be common for them to stand in one row.
@@ -188,8 +188,7 @@ def _prose(column: Sequence[Sequence[Placed]]) -> bool:
 
 
 def _row(group: list[Placed], page: Page) -> Row:
-    rects = [item.rect for item in group]
-    rect = Rect(min(r.u0 for r in rects), min(r.v0 for r in rects), max(r.u1 for r in rects), max(r.v1 for r in rects))
+    rect = union([item.rect for item in group])
     longest = max(group, key=lambda item: len(item.line.text))
     rtl = _mostly_rtl(longest.line.text)
     if rtl:

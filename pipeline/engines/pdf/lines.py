@@ -12,15 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pipeline.engines.pdf.runs import HYPHEN, Run
+from pipeline.engines.pdf.runs import HYPHEN, WIDEST_GAP, Run
 from pipeline.stages.clean import clean_text
 from pipeline.stages.frame import Rect, from_frame
 from pipeline.types import Line
 
-# All in units of the font height. A wider gap may be a stretched space, a gutter or the border of a cell: the document
-# pass tells them apart.
-_WIDEST_GAP = 0.8
-# Kerning takes less; a gap this wide is a space even where PDFium saw none.
+# All in units of the font height. Kerning takes less; a gap this wide is a space even where PDFium saw none.
 _WORD_GAP = 0.2
 # How far a run may reach back over the line before it and still belong to it.
 _OVERLAP = 0.5
@@ -89,7 +86,7 @@ class _Open:
         after, before = (run.rect.u0 - self.u1) / unit, (self.u0 - run.rect.u1) / unit
         # The nearer side counts: right-to-left text goes on to the left.
         gap = after if abs(after) <= abs(before) else before
-        return gap if -_OVERLAP <= gap <= _WIDEST_GAP else None
+        return gap if -_OVERLAP <= gap <= WIDEST_GAP else None
 
     def add(self, run: Run, gap: float) -> None:
         before, after = self.parts[-1][-1:], run.text[:1]
@@ -152,6 +149,11 @@ def _text(opened: _Open) -> str:
 def _composed(match: re.Match[str]) -> str:
     letter = unicodedata.normalize("NFC", match[2] + _COMBINING[match[1]])
     return letter if len(letter) == 1 and letter <= _LAST_COMPOSED else match[0]
+
+
+def expand_ligatures(text: str) -> str:
+    """``text`` with the letters that its ligatures stand for."""
+    return text if text.isascii() else text.translate(_LIGATURES)
 
 
 def _line(opened: _Open, text: str, shape: PageShape, order: int) -> Line:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pypdfium2.raw as raw
 
-from pipeline.stages.frame import Rect
+from pipeline.stages.frame import Rect, union
 
 # A page anyone reads has a few thousand characters in a few hundred runs; so many take seconds and 100 MB.
 MAX_PAGE_CHARS = 1_000_000
@@ -36,10 +36,18 @@ _BOLD_WEIGHT = 700
 # Scripts in which PDFium gives the characters of a run from right to left.
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
+# Text whose characters take more room than this on average, in font heights, has stretched spaces or is in capitals.
+_STRETCHED = 0.65
+# A gap wider than this, in font heights, may be a stretched space, a gutter or the border of a cell: the document pass
+# tells them apart.
+WIDEST_GAP = 0.8
+_WORD = re.compile(r"\S+")
+
 # Below this reported size (points) fonts are scaled by means the report does not show; the box is taken instead.
 _SMALLEST_REPORTED = 3.0
 
 _GENERATED_NEWLINES = frozenset({10, 13})
+_LAST_CODE, _REPLACEMENT = 0x10FFFF, 0xFFFD
 
 # The same functions with an address as result: building a pointer object for every character doubles the cost.
 _text_object_at = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)(
@@ -121,7 +129,7 @@ class RunReader:
             drawn_by = _text_object_at(handle, index)
             if drawn_by != current:
                 if current is not None and style is not None:
-                    yield self._run(codes, first, style, spaced)
+                    yield from self._split(codes, first, style, spaced)
                     spaced = False
                 codes, first, current = [], index, drawn_by
                 if drawn_by is not None and drawn_by != styled:
@@ -129,23 +137,38 @@ class RunReader:
             code = _unicode_at(handle, index)
             if drawn_by is None:
                 spaced = spaced or code not in _GENERATED_NEWLINES
-            codes.append(code)
+            codes.append(code if code <= _LAST_CODE else _REPLACEMENT)
         if current is not None and style is not None and codes:
-            yield self._run(codes, first, style, spaced)
+            yield from self._split(codes, first, style, spaced)
+
+    def _split(self, codes: list[int], first: int, style: _Style, spaced: bool) -> Iterator[Run]:
+        """One run, or several where spaces were stretched until what stands between them are cells."""
+        run = self._run(codes, first, style, spaced)
+        if " " not in run.text or run.rect.u1 - run.rect.u0 <= _STRETCHED * run.size * len(codes):
+            yield run
+            return
+        start = 0
+        for word in _WORD.finditer(run.text):
+            if word.start() and self._gap(first, word, style.angle) > WIDEST_GAP * run.size:
+                yield self._run(codes[start : word.start()], first + start, style, spaced)
+                start, spaced = word.start(), True
+        yield self._run(codes[start:], first + start, style, spaced)
+
+    def _gap(self, first: int, word: re.Match[str], angle: int) -> float:
+        """How far a word begins behind the end of what stands before its space."""
+        before = word.start() - 1
+        while before > 0 and word.string[before].isspace():
+            before -= 1
+        return self._rect(first + word.start(), angle).u0 - self._rect(first + before, angle).u1
 
     def _run(self, codes: list[int], first: int, style: _Style, spaced: bool) -> Run:
         text = "".join(map(chr, codes))
         last = first + len(codes) - 1
+        ends = (first, last) if last > first else (first,)
         if len(codes) > 2 and not text.isascii() and _RIGHT_TO_LEFT.search(text):
-            rects = [self._rect(index, style.angle) for index in range(first, last + 1)]
-            rect = Rect(
-                min(r.u0 for r in rects), min(r.v0 for r in rects), max(r.u1 for r in rects), max(r.v1 for r in rects)
-            )
+            rect = union([self._rect(index, style.angle) for index in range(first, last + 1)])
         else:
-            rect = self._rect(first, style.angle)
-            if last > first:
-                end = self._rect(last, style.angle)
-                rect = Rect(min(rect.u0, end.u0), min(rect.v0, end.v0), max(rect.u1, end.u1), max(rect.v1, end.v1))
+            rect = union([self._rect(index, style.angle) for index in ends])
         size = style.size if style.size >= _SMALLEST_REPORTED else max(style.size, rect.v1 - rect.v0)
         return Run(text, rect, style.angle, size, style.font, style.invisible, spaced)
 
