@@ -68,22 +68,31 @@ class Deployment:
     # --- processes ---
 
     def start_worker(
-        self, queues: str = ALL_QUEUES, *, concurrency: int = 2, pool: str = "prefork", **environment: str
+        self,
+        queues: str = ALL_QUEUES,
+        *,
+        concurrency: int = 2,
+        pool: str = "prefork",
+        app: str = "tasks.app:app",
+        **environment: str,
     ) -> subprocess.Popen[bytes]:
         name = f"w{len(self.processes)}@test"
         return self._start(
             ("worker", "--hostname", name, "--queues", queues, "--pool", pool, "--concurrency", str(concurrency)),
             {"REMAP_SIGTERM": "SIGQUIT", **environment},
+            app,
         )
 
     def start_beat(self) -> subprocess.Popen[bytes]:
         schedule = str(self.directory / f"beat-{len(self.processes)}")
         return self._start(("beat", "--schedule", schedule, "--pidfile="), {})
 
-    def _start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], app: str = "tasks.app:app"
+    ) -> subprocess.Popen[bytes]:
         log = (self.directory / f"{arguments[0]}-{len(self.processes)}.log").open("wb")
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "tasks.app:app", *arguments, "--loglevel", "INFO"],
+            [sys.executable, "-m", "celery", "-A", app, *arguments, "--loglevel", "INFO"],
             cwd=REPOSITORY,
             env={**os.environ, **self.environment, "OMP_NUM_THREADS": "1", "OMP_THREAD_LIMIT": "1", **environment},
             stdin=subprocess.DEVNULL,
