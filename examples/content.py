@@ -8,9 +8,11 @@ PRICE_LIST_TITLE = "Kestrelford Pumps: price list 2026"
 PRICE_PAGES: tuple[tuple[str, str, tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]], ...] = (
     (
         "How to read this list",
-        "All prices are in euros, include value added tax and hold until 31 December 2026. Articles are ordered by"
-        " their number; a number never changes its meaning. Discounts for resellers are agreed in writing and are not"
-        " part of this list. Goods marked as ordered on demand leave the store within ten working days.",
+        (
+            "All prices are in euros, include value added tax and hold until 31 December 2026. Articles are ordered by"
+            " their number; a number never changes its meaning. Discounts for resellers are agreed in writing and are"
+            " not part of this list. Goods marked as ordered on demand leave the store within ten working days."
+        ),
         (),
     ),
     (
@@ -92,32 +94,46 @@ ERROR_CODES: tuple[tuple[str, str, str, str], ...] = (
     (
         "ERR-4010",
         "Sensor lost",
-        "ERR-4010 means that the wired soil sensor has not answered for ten minutes. The controller goes on with the timetable of the"
-        " last day and shows a yellow lamp.",
-        "Check the plug of the sensor, then the cable for bites and breaks. A sensor that stays silent at another"
-        " socket is defective.",
+        (
+            "ERR-4010 means that the wired soil sensor has not answered for ten minutes. The controller goes on with"
+            " the timetable of the last day and shows a yellow lamp."
+        ),
+        (
+            "Check the plug of the sensor, then the cable for bites and breaks. A sensor that stays silent at another"
+            " socket is defective."
+        ),
     ),
     (
         "ERR-4021",
         "Dry running",
-        "ERR-4021 means that the pump runs while no water reaches the inlet. The controller has switched the motor off after forty seconds"
-        " to save the shaft seal, and it will not start again by itself.",
-        "Fill the suction line, look for a closed valve or a blocked strainer, and hold the reset key for three"
-        " seconds. If the code returns at once, the well is empty.",
+        (
+            "ERR-4021 means that the pump runs while no water reaches the inlet. The controller has switched the motor"
+            " off after forty seconds to save the shaft seal, and it will not start again by itself."
+        ),
+        (
+            "Fill the suction line, look for a closed valve or a blocked strainer, and hold the reset key for three"
+            " seconds. If the code returns at once, the well is empty."
+        ),
     ),
     (
         "ERR-4022",
         "Motor too hot",
-        "ERR-4022 means that the winding of the motor has passed 120 degrees. The controller waits until it has cooled below 70 degrees"
-        " and then starts it again without help.",
-        "Clean the fan grille, give the housing shade and see that the shaft turns freely by hand. Three times within"
-        " one day means a worn bearing.",
+        (
+            "ERR-4022 means that the winding of the motor has passed 120 degrees. The controller waits until it has"
+            " cooled below 70 degrees and then starts it again without help."
+        ),
+        (
+            "Clean the fan grille, give the housing shade and see that the shaft turns freely by hand. Three times"
+            " within one day means a worn bearing."
+        ),
     ),
     (
         "ERR-4035",
         "Radio link weak",
-        "ERR-4035 means that the radio module of the C-80 receives less than a tenth of the packets of a zone"
-        " valve. The valve keeps its last position until it hears the controller again.",
+        (
+            "ERR-4035 means that the radio module of the C-80 receives less than a tenth of the packets of a zone"
+            " valve. The valve keeps its last position until it hears the controller again."
+        ),
         "Raise the aerial above the ground, or set a repeater halfway between controller and valve.",
     ),
 )
