@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+import pipeline
 from pipeline.engines.sandbox.client import SandboxClient, SandboxDeath, SandboxReply
 from pipeline.engines.sandbox.process import SandboxProcess, running_sandbox
 from pipeline.types import Json
@@ -34,6 +38,35 @@ def document(tmp_path: Path) -> Path:
 @pytest.fixture
 def call(sandbox: SandboxProcess, document: Path) -> Call:
     return caller(sandbox.client(), document)
+
+
+@pytest.fixture
+def target(tmp_path: Path, sandbox: SandboxProcess) -> Iterator[dict[str, str]]:
+    """A data directory with secrets, listening sockets, and the processes a child would like to reach."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    for name in ("token", "secrets", ".env"):
+        (data / name).write_text("a secret")
+    with contextlib.ExitStack() as stack:
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        unix = stack.enter_context(socket.socket(socket.AF_UNIX))
+        unix.bind(str(data / "socket"))
+        unix.listen()
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
+        abstract.bind(f"\0docmill-test-{os.getpid()}")
+        abstract.listen()
+        datagram = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        datagram.bind(str(data / "datagram"))
+        yield {
+            "data": str(data),
+            "checkout": str(Path(pipeline.__file__).parents[1]),
+            "unix": str(data / "socket"),
+            "abstract": f"docmill-test-{os.getpid()}",
+            "datagram": str(data / "datagram"),
+            "tcp": str(tcp.getsockname()[1]),
+            "parent": str(os.getpid()),
+            "server": str(sandbox.pid),
+        }
 
 
 def caller(client: SandboxClient, document: Path) -> Call:

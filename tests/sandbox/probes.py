@@ -47,8 +47,9 @@ def hoard(content: BinaryIO, arguments: Arguments) -> bytes:
 
 
 def fall(content: BinaryIO, arguments: Arguments) -> bytes:
-    """Touch ``mebibytes`` of memory, then die by ``signal``."""
+    """Touch ``mebibytes`` of memory, keep it for ``seconds``, then die by ``signal``."""
     held = bytearray(int(_number(arguments["mebibytes"])) * MEBIBYTE)
+    time.sleep(_number(arguments.get("seconds", 0)))
     number = signal.Signals[str(arguments["signal"])]
     if number is signal.SIGSEGV:
         ctypes.string_at(0)
@@ -166,6 +167,10 @@ def _file_attempts(target: dict[str, str]) -> dict[str, Callable[[], object]]:
         link.symlink_to(data / "token")
         link.read_text()
 
+    def find_other_job() -> None:
+        if [path.name for path in scratch.parents[1].iterdir()] == [scratch.parent.name]:
+            raise FileNotFoundError
+
     def run_own_program() -> None:
         program = scratch / "program"
         with program.open("wb") as file:
@@ -188,9 +193,9 @@ def _file_attempts(target: dict[str, str]) -> dict[str, Callable[[], object]]:
         "remove the token": (data / "token").unlink,
         "make a file beside it": (data / "new").touch,
         "read through a link": read_through_link,
-        "read another job's directory": lambda: list(scratch.parents[1].iterdir()),
+        "read another job's directory": find_other_job,
         "read /etc/passwd": Path("/etc/passwd").read_text,
-        "read the checkout": lambda: list(Path(target["checkout"]).iterdir()),
+        "read the checkout": Path(target["checkout"], "pyproject.toml").read_text,
         "write the interpreter": Path(sys.prefix, "written").touch,
         "write the project": Path(kernel.__file__).with_name("written.py").touch,
         "reopen the document for writing": lambda: os.open("/proc/self/fd/3", os.O_WRONLY),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import socket
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,35 +38,6 @@ HARMLESS = frozenset(
         "run a program of its own",
     }
 )
-
-
-@pytest.fixture
-def target(tmp_path: Path, sandbox: SandboxProcess) -> Iterator[dict[str, str]]:
-    """A data directory with secrets, listening sockets, and the processes a child would like to reach."""
-    data = tmp_path / "data"
-    data.mkdir(mode=0o700)
-    for name in ("token", "secrets", ".env"):
-        (data / name).write_text("a secret")
-    with contextlib.ExitStack() as stack:
-        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        unix = stack.enter_context(socket.socket(socket.AF_UNIX))
-        unix.bind(str(data / "socket"))
-        unix.listen()
-        abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
-        abstract.bind(f"\0docmill-test-{os.getpid()}")
-        abstract.listen()
-        datagram = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-        datagram.bind(str(data / "datagram"))
-        yield {
-            "data": str(data),
-            "checkout": str(Path(pipeline.__file__).parents[1]),
-            "unix": str(data / "socket"),
-            "abstract": f"docmill-test-{os.getpid()}",
-            "datagram": str(data / "datagram"),
-            "tcp": str(tcp.getsockname()[1]),
-            "parent": str(os.getpid()),
-            "server": str(sandbox.pid),
-        }
 
 
 @pytest.mark.parametrize("job", ["reach", "reach_with_programs"])
@@ -115,7 +83,7 @@ def _confined(
             os.chdir(scratch)
             tempfile.tempdir = str(scratch)
             if how is not None:
-                isolation.confine(how, scratch, programs=False)
+                isolation.confine(how, probes.JOBS["reach"], {}, scratch)
             os.write(writer, json.dumps(probes.ways_out(target, only)).encode())
         finally:
             os._exit(0)

@@ -21,6 +21,7 @@ NEAR_LIMIT = 1 / 3
 GRACE_S = 2.0
 # Tesseract is one process and a converter a handful; a fork bomb is neither.
 MAX_DESCENDANTS = 64
+_SIGNAL_BASE = 128
 # Exit codes, and signals as negative numbers. A SIGKILL that is not the server's own verdict is the kernel's
 # answer to a machine without memory.
 _OUTCOMES = {
@@ -91,16 +92,20 @@ class Connection:
 
 @dataclass(slots=True)
 class RunningChild:
-    """A forked child: its process, its limits, and what the server decided about it."""
+    """A forked child: its process, its limits, and what the server decided about it.
+
+    ``has_family`` is whether it may have other processes below it, whose memory is its own too.
+    """
 
     connection: Connection
     request: wire.Request
     pid: int
     status: int
     scratch: Path
-    programs: bool
+    has_family: bool
     baseline_resident: int
     deadline: float
+    seen_bytes: int = 0
     verdict: wire.Outcome | None = None
     ending: wire.Reply | None = None
 
@@ -114,12 +119,16 @@ class RunningChild:
         """Kill what is over its time, or whose programs together are over its memory or number."""
         if now > self.deadline:
             self.kill(wire.Outcome.TIMED_OUT)
-        elif self.programs:
-            family = [self.pid, *reaper.descendants(self.pid)]
-            if len(family) > MAX_DESCENDANTS:
-                self.kill(wire.Outcome.CRASHED)
-            elif sum(map(reaper.proportional_bytes, family)) > self.baseline_resident + self.request.memory_bytes:
-                self.kill(wire.Outcome.MEMORY)
+        elif self.has_family:
+            self._watch_family()
+
+    def _watch_family(self) -> None:
+        family = [self.pid, *reaper.descendants(self.pid)]
+        self.seen_bytes = max(self.seen_bytes, sum(map(reaper.proportional_bytes, family)))
+        if len(family) > MAX_DESCENDANTS:
+            self.kill(wire.Outcome.CRASHED)
+        elif self.seen_bytes > self.baseline_resident + self.request.memory_bytes:
+            self.kill(wire.Outcome.MEMORY)
 
     def is_over(self) -> bool:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -137,11 +146,13 @@ class RunningChild:
 
     def _judge(self, status: int, usage: resource.struct_rusage, exception: str | None) -> wire.Reply:
         code = os.waitstatus_to_exitcode(status)
+        if code > _SIGNAL_BASE:  # bubblewrap says by its exit code which signal its program died of
+            code = _SIGNAL_BASE - code
         if code == child.EXIT_UNCONFINED and self.verdict is None:
             return wire.Reply(wire.Event.UNAVAILABLE, detail=f"a sandbox child could not be confined ({exception})")
         if code == child.EXIT_DISK_FULL and self.verdict is None:
             return wire.Reply(wire.Event.UNAVAILABLE, detail="the work directory is full")
-        peak = usage.ru_maxrss * 1024
+        peak = max(usage.ru_maxrss * 1024, self.seen_bytes)
         outcome = self.verdict or self._outcome(code, peak)
         return wire.Reply(
             wire.Event.ENDED,

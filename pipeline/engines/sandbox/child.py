@@ -11,12 +11,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from pipeline.engines.sandbox import kernel, wire
-from pipeline.engines.sandbox.isolation import Isolation, confine
 from pipeline.types import Json
 
 JobFunction = Callable[[BinaryIO, "dict[str, Json]"], bytes]
@@ -47,12 +47,11 @@ MAX_STATUS_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """All a child needs: the job, its limits, and its descriptors as the server holds them."""
+    """All a child needs: its work and how to be confined, its limits, its descriptors as the server holds them."""
 
-    function: JobFunction
+    work: Callable[[BinaryIO], bytes]
+    confine: Callable[[], None]
     request: wire.Request
-    programs: bool
-    isolation: Isolation
     scratch: Path
     content: int
     output: int
@@ -62,18 +61,22 @@ class Assignment:
 
 
 def run(assignment: Assignment) -> NoReturn:
-    """Never returns to the caller, whatever the job does: the exit code says how it went."""
+    """Become the child: leave the server behind, take the limits, be confined, do the job."""
+    conclude(partial(_prepare, assignment))
+
+
+def conclude(prepare: Callable[[], Callable[[BinaryIO], bytes]]) -> NoReturn:
+    """Do the work that ``prepare`` returns, and end this process whatever is raised; the exit code says how."""
     confined = False
+    code = EXIT_CRASHED
     try:
-        _leave_server(assignment)
-        _limit(assignment.request, assignment.baseline_bytes)
-        confine(assignment.isolation, assignment.scratch, programs=assignment.programs)
+        work = prepare()
         confined = True
         with os.fdopen(CONTENT, "rb") as content:
-            result = assignment.function(content, assignment.request.arguments)
+            result = work(content)
         _write(OUTPUT, result)
     finally:
-        # Everything ends here, whatever was raised: nothing of a child may run on as a second server.
+        # Nothing of a child may run on as a second server.
         try:
             problem = sys.exc_info()[1]
             code = _exit_code(problem, confined=confined)
@@ -81,6 +84,13 @@ def run(assignment: Assignment) -> NoReturn:
                 _tell(problem)
         finally:
             os._exit(code)
+
+
+def _prepare(assignment: Assignment) -> Callable[[BinaryIO], bytes]:
+    _leave_server(assignment)
+    _limit(assignment.request, assignment.baseline_bytes)
+    assignment.confine()
+    return assignment.work
 
 
 def _exit_code(problem: BaseException | None, *, confined: bool) -> int:

@@ -164,11 +164,11 @@ def _connect(run_dir: Path) -> socket.socket:
 
 def _send(connection: socket.socket, request: wire.Request, document: int, output: int) -> None:
     message = request.encode()
-    try:
+    # A server that closed already has said why, or is gone: either way reading its answer tells.
+    with contextlib.suppress(OSError):
         sent = socket.send_fds(connection, [message], [document, output])
-        connection.sendall(message[sent:])
-    except OSError as problem:
-        raise TransientError("sandbox", "the sandbox server went away") from problem
+        if sent < len(message):
+            connection.sendall(message[sent:])
 
 
 class _Exchange:

@@ -42,6 +42,7 @@ JOBS: MappingProxyType[str, Job] = MappingProxyType(
         "file.inspect": Job("pipeline.engines.verdict:job"),
         "pdf.profile": Job("pipeline.engines.pdf.jobs:profile"),
         "pdf.read": Job("pipeline.engines.pdf.jobs:read"),
+        "pdf.tables": Job("pipeline.engines.pdf.tables:tables"),
         "document.profile": Job("pipeline.engines.documents.jobs:profile"),
         "document.read": Job("pipeline.engines.documents.jobs:read"),
         "ocr.recognize": Job("pipeline.engines.ocr.jobs:recognize", programs=True),

@@ -43,27 +43,34 @@ CHECK_MEMORY_BYTES = 256 * 1024 * 1024
 class SandboxProcess:
     """One running server and the private directory it works in. Made by :meth:`start`; safe to share by threads."""
 
-    def __init__(self, run_dir: Path, registry: str, preload: Sequence[str]) -> None:
+    def __init__(self, run_dir: Path, registry: str, preload: Sequence[str], mechanism: Mechanism | None) -> None:
         self._run_dir = run_dir
         self._registry = registry
         self._preload = tuple(preload)
+        self._mechanism = mechanism
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._isolation: Isolation | None = None
 
     @classmethod
     def start(
-        cls, run_dir: Path, *, registry: str = PRODUCTION_REGISTRY, preload: Sequence[str] = ()
+        cls,
+        run_dir: Path,
+        *,
+        registry: str = PRODUCTION_REGISTRY,
+        preload: Sequence[str] = (),
+        mechanism: Mechanism | None = None,
     ) -> SandboxProcess:
         """Start a server in ``run_dir`` (made, mode 0700, used by this instance alone) and prove that it confines.
 
         ``preload`` names jobs whose parsers are imported now rather than on first use. ``registry`` names the
-        mapping of jobs as ``module:attribute``; only tests bring their own. Raises ConfigurationError when
-        hostile input cannot be confined on this machine.
+        mapping of jobs as ``module:attribute``; only tests bring their own. ``mechanism`` is how children are
+        confined, by default the best there is. Raises ConfigurationError when hostile input cannot be confined
+        on this machine.
         """
         run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         run_dir.chmod(0o700)
-        sandbox = cls(run_dir.resolve(), registry, preload)
+        sandbox = cls(run_dir.resolve(), registry, preload, mechanism)
         try:
             sandbox._launch()
             sandbox._check()
@@ -146,6 +153,8 @@ class SandboxProcess:
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "pipeline.engines.sandbox.server"]
         command += ["--run-dir", str(self._run_dir), "--parent", str(os.getpid()), "--registry", self._registry]
+        if self._mechanism is not None:
+            command += ["--mechanism", self._mechanism.value]
         for job in self._preload:
             command += ["--preload", job]
         return command
@@ -168,10 +177,14 @@ class SandboxProcess:
 
 @contextlib.contextmanager
 def running_sandbox(
-    run_dir: Path, *, registry: str = PRODUCTION_REGISTRY, preload: Sequence[str] = ()
+    run_dir: Path,
+    *,
+    registry: str = PRODUCTION_REGISTRY,
+    preload: Sequence[str] = (),
+    mechanism: Mechanism | None = None,
 ) -> Iterator[SandboxProcess]:
-    """A server for the length of a ``with`` block."""
-    sandbox = SandboxProcess.start(run_dir, registry=registry, preload=preload)
+    """A server for the length of a ``with`` block; arguments as for :meth:`SandboxProcess.start`."""
+    sandbox = SandboxProcess.start(run_dir, registry=registry, preload=preload, mechanism=mechanism)
     try:
         yield sandbox
     finally:

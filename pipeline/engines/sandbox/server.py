@@ -174,10 +174,9 @@ class Server:
         os.set_blocking(status_reader, False)
         content, output = connection.descriptors
         assignment = child.Assignment(
-            function=function,
+            work=lambda document: function(document, request.arguments),
+            confine=partial(isolation.confine, self._isolation, job, request.arguments, scratch),
             request=request,
-            programs=job.programs,
-            isolation=self._isolation,
             scratch=scratch,
             content=content,
             output=output,
@@ -196,7 +195,8 @@ class Server:
         if pid == 0:
             child.run(assignment)
         os.close(status_writer)
-        return RunningChild(connection, request, pid, status_reader, scratch, job.programs, resident, deadline(request))
+        has_family = job.programs or self._isolation.mechanism is isolation.Mechanism.BUBBLEWRAP
+        return RunningChild(connection, request, pid, status_reader, scratch, has_family, resident, deadline(request))
 
     def _look_after_children(self) -> None:
         now = time.monotonic()
@@ -277,6 +277,7 @@ def main() -> int:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--registry", required=True)
+    parser.add_argument("--mechanism", type=isolation.Mechanism)
     parser.add_argument("--preload", action="append", default=[])
     options = parser.parse_args()
     run_dir = options.run_dir.resolve()
@@ -285,7 +286,7 @@ def main() -> int:
         return 1
     try:
         held = lock(run_dir)
-        how = isolation.detect()
+        how = isolation.detect(options.mechanism)
         isolation.refuse_exposed(run_dir)
     except ConfigurationError as problem:
         _announce({"refused": str(problem)})
