@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import structlog
 from pydantic import TypeAdapter
 
 from pipeline.engines import media
@@ -12,12 +14,17 @@ from pipeline.engines.documents.sink import Limits
 from pipeline.engines.media import MediaType, Reader
 from pipeline.errors import Failure, FailureCode
 from pipeline.settings import Settings
+from pipeline.stages import tabular
 from pipeline.types import DocumentProfile, WindowText
 
 PDF_PROFILE = "pdf.profile"
 PDF_READ = "pdf.read"
+PDF_TABLES = "pdf.tables"
 DOCUMENT_PROFILE = "document.profile"
 DOCUMENT_READ = "document.read"
+
+log = structlog.get_logger(__name__)
+
 _PROFILE = TypeAdapter(DocumentProfile)
 _WINDOW = TypeAdapter(WindowText)
 # Formats whose reader can take any bytes there are: nothing is refused before they are read.
@@ -67,7 +74,22 @@ class SandboxedParser:
             "first_page": first_page,
             "last_page": last_page,
         }
-        return self._asker.ask(job, content, arguments, _WINDOW)
+        window = self._asker.ask(job, content, arguments, _WINDOW)
+        if isinstance(window, Failure) or accepted.reader is not Reader.PDF:
+            return window
+        return self._with_tables(content, window)
+
+    def _with_tables(self, content: Path, window: WindowText) -> WindowText:
+        """The window with the tables of its pages. Failing to find them loses the tables and nothing else."""
+        pages = tabular.pages_with_cells(window)
+        if not pages:
+            return window
+        found = self._asker.ask(PDF_TABLES, content, {"pages": list(pages)}, _WINDOW)
+        if isinstance(found, Failure):
+            log.warning("parser.tables_lost", code=found.code, pages=len(pages))
+            lost = f"Pages {pages[0]} to {pages[-1]}: tables were read as lines of text, for looking for them failed."
+            return replace(window, warnings=(*window.warnings, lost))
+        return tabular.with_tables(window, found.tables)
 
 
 def _readable(media_type: str) -> MediaType | Failure:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
+from pipeline.engines.asking import Asker
+from pipeline.engines.parser import SandboxedParser, limits_of
 from pipeline.engines.pdf import jobs, tables
+from pipeline.engines.sandbox.client import DeathCause, SandboxDeath, SandboxReply
+from pipeline.settings import load
 from pipeline.stages.extract import ExtractLimits, assemble
 from pipeline.stages.tabular import pages_with_cells, with_tables
-from pipeline.types import Block, BlockKind, Box, Cell, ExtractedDocument, Table, WindowText
+from pipeline.types import Block, BlockKind, Box, Cell, ExtractedDocument, Json, Table, WindowText
 from tests.inputs.pdfs import PageSpec, lines, pdf, text
 
 ROWS = [
@@ -122,3 +127,48 @@ def test_a_second_table_over_the_first_finds_no_lines() -> None:
     document = pdf([grid(ruled=True)])
     (table,) = found(document)
     assert len(with_tables(read(document), [table, table]).tables) == 1
+
+
+class InProcess:
+    """A sandbox that runs the PDF jobs here, or dies of the one it is told to."""
+
+    def __init__(self, dies_of: str | None = None) -> None:
+        self.dies_of = dies_of
+        self.called: list[str] = []
+
+    def call(
+        self, job: str, content: Path, arguments: dict[str, Json], *, timeout_s: float, memory_bytes: int
+    ) -> SandboxReply | SandboxDeath:
+        self.called.append(job)
+        if job == self.dies_of:
+            return SandboxDeath(DeathCause.TIMED_OUT, timeout_s, memory_bytes)
+        function = {"pdf.read": jobs.read, "pdf.tables": tables.tables}[job]
+        with content.open("rb") as opened:
+            return SandboxReply(function(opened, arguments), 0, 0.0)
+
+
+def parsed(sandbox: InProcess, document: bytes, folder: Path) -> WindowText:
+    path = folder / "document.pdf"
+    path.write_bytes(document)
+    reader = SandboxedParser(Asker(sandbox, 10, 1 << 30), limits_of(load()))
+    window = reader.read(path, "application/pdf", 1, 1)
+    assert isinstance(window, WindowText)
+    return window
+
+
+def test_the_parser_looks_for_tables_only_where_cells_are(tmp_path: Path) -> None:
+    sandbox = InProcess()
+    assert len(parsed(sandbox, pdf([grid(ruled=True)]), tmp_path).tables) == 1
+    assert sandbox.called == ["pdf.read", "pdf.tables"]
+    prose = InProcess()
+    assert parsed(prose, pdf([lines(72, 700, [PROSE] * 6)]), tmp_path).tables == ()
+    assert prose.called == ["pdf.read"]
+
+
+def test_losing_the_search_for_tables_loses_only_tables(tmp_path: Path) -> None:
+    document = pdf([grid(ruled=True)])
+    window = parsed(InProcess(dies_of="pdf.tables"), document, tmp_path)
+    assert window.lines == read(document).lines
+    assert window.tables == ()
+    assert len(window.warnings) == 1
+    assert "tables were read as lines" in window.warnings[0]
