@@ -30,7 +30,10 @@ class SignedUrls(StrEnum):
 class Settings(BaseSettings):
     """The deployment's settings. Environment variables (or ``.env``), prefix ``DOCMILL_``."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", extra="ignore", frozen=True)
+    # An empty variable is one that is not set: compose files and shells can only say it that way.
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+    )
 
     # --- dependencies ---
     database_url: SecretStr | None = None
