@@ -84,7 +84,7 @@ def _metrics(request: Request) -> Metrics:
 def named_id(what: str) -> Callable[[str], uuid.UUID]:
     """Reads the path's id. What is no UUID names nothing, so it is answered like an id that names nothing."""
 
-    def read(name: Annotated[str, Path(alias="id", description=f"Id of the {what}.")]) -> uuid.UUID:
+    def read(name: str = Path(alias="id", description=f"Id of the {what}.")) -> uuid.UUID:
         try:
             return uuid.UUID(name)
         except ValueError:

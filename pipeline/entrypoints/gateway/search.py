@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from pipeline.entrypoints.gateway import calls, problems, shapes
 from pipeline.entrypoints.gateway.calls import Caller, Counters, IdempotencyKey, Services
 from pipeline.retrieval.interpret import MAX_QUERY_CHARS
 from pipeline.services.search import DEFAULT_LIMIT, MAX_LIMIT, SearchRequest
-from pipeline.types import Found, Json, SearchFilters, SearchMode
+from pipeline.types import Found, SearchFilters, SearchMode
 
 router = APIRouter(route_class=calls.TenantRoute, tags=["search"], dependencies=[calls.BEARER])
 
@@ -22,7 +22,7 @@ _SEARCH = "POST /v1/search"
 _MOST_VALUES = 100
 
 
-def _storable(value: Json) -> Json:
+def _storable(value: JsonValue) -> JsonValue:
     """Refuses what no stored JSON value can be: NaN, infinities, NUL and lone surrogates, at any depth."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("numbers are finite")
@@ -54,7 +54,7 @@ class FiltersShape(BaseModel):
     date_to: datetime | None = None
     page: int | None = Field(default=None, ge=1, le=calls.MOST_ORDINAL)
     language: str | None = Field(default=None, max_length=35)
-    metadata: Annotated[dict[str, Json], AfterValidator(_storable)] = Field(default={}, max_length=_MOST_VALUES)
+    metadata: Annotated[dict[str, JsonValue], AfterValidator(_storable)] = Field(default={}, max_length=_MOST_VALUES)
 
 
 class QuestionShape(BaseModel):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from pipeline.errors import Failure
 from pipeline.types import (
@@ -18,7 +18,6 @@ from pipeline.types import (
     Found,
     GenerationStatus,
     Hit,
-    Json,
     Location,
     Nothing,
     NothingReason,
@@ -335,7 +334,7 @@ class FoundShape(BaseModel):
     outcome: Literal["found"] = "found"
     hits: list[HitShape]
     under_filled: bool
-    interpretation: dict[str, Json]
+    interpretation: dict[str, JsonValue]
     timings: dict[str, float]
 
 
