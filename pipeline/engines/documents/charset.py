@@ -20,6 +20,13 @@ SAMPLE_BYTES = 64 * 1024
 # Western text in windows-1252 has an accent in every tenth letter at most; text in another script in a one- or
 # two-byte encoding is mostly bytes above 127. Only the latter is worth guessing at.
 _FOREIGN_SHARE = 0.25
+# Fewer such bytes are a word or two, and any guess fits them.
+_FOREIGN_BYTES = 12
+# What text in other scripts is written in. Encodings without ASCII, and UTF-16 without its mark, fit anything.
+_CYRILLIC = ("cp1251", "koi8_r", "koi8_u", "cp866", "iso8859_5", "mac_cyrillic")
+_GREEK_TO_THAI = ("cp1253", "iso8859_7", "cp1255", "iso8859_8", "cp1256", "iso8859_6", "cp874")
+_EAST_ASIAN = ("cp932", "euc_jp", "gb18030", "big5", "cp949", "euc_kr")
+_FOREIGN_ENCODINGS = [*_CYRILLIC, *_GREEK_TO_THAI, *_EAST_ASIAN]
 # A few bytes that are no UTF-8 among many characters that are: damage, not another encoding.
 _DAMAGED_SHARE = 0.02
 
@@ -93,7 +100,7 @@ def _known(label: str | None) -> str | None:
 def _guess(sample: bytes) -> str | None:
     letters = sum(1 for byte in sample if byte > 127 or chr(byte).isalpha())
     high = sum(1 for byte in sample if byte > 127)
-    if letters == 0 or high / letters < _FOREIGN_SHARE:
+    if high < max(_FOREIGN_BYTES, letters * _FOREIGN_SHARE):
         return None
-    best = charset_normalizer.from_bytes(sample).best()
+    best = charset_normalizer.from_bytes(sample, cp_isolation=_FOREIGN_ENCODINGS).best()
     return best.encoding if best is not None else None
