@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -66,14 +66,19 @@ class MemoryShelf:
     def subject_of(self, ref: GenerationRef) -> str:
         return self.sources[ref.tenant_id, ref.source_id].auth_subject
 
-    def move_copies(self, ref: GenerationRef) -> None:
-        """Bring the subjects on a generation's rows up to the authority's."""
+    def move_copies(self, ref: GenerationRef, kinds: Set[str]) -> None:
+        """Bring the subject on a generation's ``chunks``, ``terms`` or ``vectors`` up to the authority's."""
         subject = self.subject_of(ref)
-        self.chunks[ref] = {at: Owned(subject, row.value) for at, row in self.chunks.get(ref, {}).items()}
-        self.terms[ref] = {at: Owned(subject, row.value) for at, row in self.terms.get(ref, {}).items()}
-        for key, rows in self.vectors.items():
-            if key[0] == ref:
-                self.vectors[key] = {at: Owned(subject, row.value) for at, row in rows.items()}
+        if "chunks" in kinds:
+            self.chunks[ref] = _owned_by(subject, self.chunks.get(ref, {}))
+        if "terms" in kinds:
+            self.terms[ref] = _owned_by(subject, self.terms.get(ref, {}))
+        if "vectors" in kinds:
+            self.vectors.update({key: _owned_by(subject, rows) for key, rows in self.vectors.items() if key[0] == ref})
+
+
+def _owned_by(subject: str, rows: Mapping[int, Owned[T]]) -> dict[int, Owned[T]]:
+    return {ordinal: Owned(subject, row.value) for ordinal, row in rows.items()}
 
 
 class MemoryKnowledge:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -106,8 +106,8 @@ class Library(Protocol):
     def move(self, ref: GenerationRef, subject: str) -> None:
         """Change the authority and nothing else."""
 
-    def move_copies(self, ref: GenerationRef) -> None:
-        """Let the copies on the generation's rows follow."""
+    def move_copies(self, ref: GenerationRef, kinds: Set[str]) -> None:
+        """Let the copies on a source's rows follow: those of its ``chunks``, ``terms`` and ``vectors``."""
 
     def retriever(self, tenant: uuid.UUID) -> Retriever: ...
 
@@ -176,8 +176,8 @@ class MemoryLibrary:
     def move(self, ref: GenerationRef, subject: str) -> None:
         self._source(ref).auth_subject = subject
 
-    def move_copies(self, ref: GenerationRef) -> None:
-        self.shelf.move_copies(ref)
+    def move_copies(self, ref: GenerationRef, kinds: Set[str]) -> None:
+        self.shelf.move_copies(ref, kinds)
 
     def retriever(self, tenant: uuid.UUID) -> Retriever:
         return MemoryRetriever(self.shelf, tenant, low_confidence_threshold=LOW_CONFIDENCE)
@@ -289,8 +289,10 @@ class PostgresLibrary:
             subject=subject,
         )
 
-    def move_copies(self, ref: GenerationRef) -> None:
-        for table, key in (("chunks", "source_id"), ("chunk_terms", "source_no"), ("chunk_embeddings", "source_no")):
+    def move_copies(self, ref: GenerationRef, kinds: Set[str]) -> None:
+        tables = {"chunks": "chunks", "terms": "chunk_terms", "vectors": "chunk_embeddings"}
+        for kind in kinds:
+            table, key = tables[kind], "source_id" if kind == "chunks" else "source_no"
             self._change(
                 ref.tenant_id,
                 f"UPDATE {table} r SET subject_no = s.subject_no FROM sources s WHERE r.tenant_id = :tenant"

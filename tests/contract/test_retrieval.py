@@ -74,7 +74,13 @@ def test_a_moved_source_is_hidden_at_once_and_shown_when_its_rows_followed(
     assert isinstance(ask(library, tenant, "harbour dues", RED, mode=mode), Nothing)
     assert isinstance(ask(library, tenant, "harbour dues", ("team:blue",), mode=mode), Nothing)
     assert len(found(ask(library, tenant, "harbour dues", BOTH, mode=mode))) == 1
-    library.move_copies(ref)
+    library.move_copies(ref, {"chunks"})
+    assert isinstance(ask(library, tenant, "harbour dues", ("team:blue",), mode=mode), Nothing)
+    library.move(ref, "team:green")
+    library.move_copies(ref, {"terms", "vectors"})
+    assert isinstance(ask(library, tenant, "harbour dues", ("team:green",), mode=mode), Nothing)
+    library.move(ref, "team:blue")
+    library.move_copies(ref, {"chunks", "terms", "vectors"})
     assert isinstance(ask(library, tenant, "harbour dues", RED, mode=mode), Nothing)
     assert len(found(ask(library, tenant, "harbour dues", ("team:blue",), mode=mode))) == 1
 
@@ -87,6 +93,8 @@ def test_only_the_published_generation_answers(library: Library, tenant: uuid.UU
     write(library, second, revised, publish=False)
     (hit,) = found(ask(library, tenant, "harbour dues edition", mode=mode))
     assert (hit.content, hit.source_version) == ("harbour dues of the first edition", 1)
+    if mode is KEYWORD:
+        assert reason(ask(library, tenant, "second", mode=mode)) is NothingReason.NO_MATCH
     write(library, second, revised)
     (revision,) = found(ask(library, tenant, "harbour dues edition", mode=mode))
     assert (revision.content, revision.source_version) == ("harbour dues of the second edition", 2)
