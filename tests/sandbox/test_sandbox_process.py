@@ -26,6 +26,29 @@ print(f"server {sandbox.pid}", flush=True)
 sandbox.client().call("escape", Path(sys.argv[3]), {"then": "hang"}, timeout_s=60, memory_bytes=2**28)
 """
 
+CLIENT = """
+import sys
+from pathlib import Path
+from pipeline.engines.sandbox.client import SandboxClient
+client = SandboxClient(Path(sys.argv[1]))
+client.call("sleep", Path(sys.argv[2]), {"seconds": 60}, timeout_s=60, memory_bytes=2**28)
+"""
+
+POOL = """
+import os, sys
+from pathlib import Path
+from pipeline.engines.sandbox.client import SandboxReply
+from pipeline.engines.sandbox.process import running_sandbox
+with running_sandbox(Path(sys.argv[1]), registry=sys.argv[2]) as sandbox:
+    client = sandbox.client()
+    for _ in range(3):
+        if (pid := os.fork()) == 0:
+            reply = client.call("echo", Path(sys.argv[3]), {}, timeout_s=20, memory_bytes=2**28)
+            os._exit(0 if isinstance(reply, SandboxReply) else 2)
+        assert os.waitpid(pid, 0)[1] == 0
+    assert sandbox.ensure_alive() is False
+"""
+
 
 def test_a_killed_server_is_started_again_and_leaves_nothing(tmp_path: Path, document: Path) -> None:
     with running_sandbox(tmp_path / "run", registry=REGISTRY) as process:
@@ -63,11 +86,7 @@ def test_without_a_server_a_call_is_transient(tmp_path: Path, document: Path) ->
 
 
 def test_the_server_and_its_children_end_with_the_parent(tmp_path: Path, document: Path) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(tmp_path / "run"), REGISTRY, str(document)],
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[2],
-    )
+    parent = _run(PARENT, tmp_path / "run", REGISTRY, document)
     assert parent.stdout is not None
     with parent.stdout as said:
         server = next(int(line.split()[1]) for line in said if line.startswith(b"server"))
@@ -83,36 +102,20 @@ def test_a_client_that_dies_takes_its_child_along(tmp_path: Path, document: Path
     with running_sandbox(tmp_path / "run", registry=REGISTRY) as process:
         server = process.pid
         assert server is not None
-        client = os.fork()
-        if client == 0:
-            try:
-                caller(process.client(), document)("sleep", seconds=60, timeout_s=60)
-            finally:
-                os._exit(0)
+        client = _run(CLIENT, process.run_dir, document)
         assert wait_until(lambda: len(children_of(server)) == 1)
-        os.kill(client, signal.SIGKILL)
-        os.waitpid(client, 0)
+        client.kill()
+        client.communicate()
 
         assert wait_until(lambda: children_of(server) == [])
 
 
 def test_calls_work_from_forked_children(tmp_path: Path, document: Path) -> None:
     """Pool children are forked from the process that started the server."""
-    with running_sandbox(tmp_path / "run", registry=REGISTRY) as process:
-        client = process.client()
-        codes = []
-        for _ in range(3):
-            pid = os.fork()
-            if pid == 0:
-                code = 1
-                try:
-                    code = 0 if isinstance(caller(client, document)("echo"), SandboxReply) else 2
-                finally:
-                    os._exit(code)
-            codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    pool = _run(POOL, tmp_path / "run", REGISTRY, document)
+    said, _ = pool.communicate(timeout=60)
 
-        assert codes == [0, 0, 0]
-        assert process.ensure_alive() is False
+    assert pool.returncode == 0, said
 
 
 def test_one_run_directory_has_one_server(tmp_path: Path) -> None:
@@ -152,6 +155,12 @@ def test_stop_ends_running_jobs(tmp_path: Path, document: Path) -> None:
     assert isinstance(outcome[0], TransientError)
     assert not is_running(job)
     assert not is_running(server)
+
+
+def _run(program: str, *arguments: object) -> subprocess.Popen[bytes]:
+    """A Python program of its own: a fork of a test process would bring its threads' locks along."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
 
 
 def _descendants(pid: int) -> list[int]:

@@ -24,7 +24,7 @@ def confinement(content: BinaryIO, arguments: dict[str, Json]) -> bytes:
     if _readable(str(arguments["private"])):
         findings.append("private files can be read")
     if not _readable(str(arguments["own"])):
-        findings.append("the project's own modules cannot be read")
+        findings.append("the project's own modules cannot be read (run as their owner, or open them to all)")
     if _can_make_socket():
         findings.append("sockets can be made")
     return FINDINGS.dump_json(findings)
