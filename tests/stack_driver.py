@@ -51,6 +51,7 @@ def main(arguments: dict[str, object]) -> int:
         data=Path(str(arguments["data"])),
         port=int(str(port)) if port is not None else None,
         ready_file=Path(str(ready_file)) if ready_file is not None else None,
+        host=str(arguments.get("host", "127.0.0.1")),
         flower=False,
         applications=_applications(bool(arguments.get("dying"))),
     )

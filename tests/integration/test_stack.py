@@ -248,6 +248,20 @@ def test_a_port_that_was_asked_for_and_is_taken_is_refused(up: Up) -> None:
     assert f"error: port {port} on 127.0.0.1 is taken" in stack.errors()
 
 
+def test_a_host_that_is_not_ours_is_refused(up: Up) -> None:
+    stack = up(host="192.0.2.1")
+    assert stack.process.wait(30) == 1
+    assert "error: cannot listen on 192.0.2.1: it is no address of this machine" in stack.errors()
+
+
+def test_a_setting_nobody_knows_is_refused_before_anything_starts(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCMILL_WORKERS_PROCESSES", "2")
+    stack = up()
+    assert stack.process.wait(30) == 1
+    assert "error: DOCMILL_WORKERS_PROCESSES is not a setting" in stack.errors()
+    assert not (stack.data / "pg").exists()
+
+
 def test_a_process_that_always_dies_stops_the_stack(up: Up) -> None:
     stack = up(dying=True)
     assert eventually((stack.data / "stack.json").exists, START_TIMEOUT_S)

@@ -10,7 +10,8 @@ from enum import StrEnum
 from pipeline.flow import Queue
 
 CELERY_APP = "tasks.app:app"
-GATEWAY_FACTORY = "pipeline.entrypoints.gateway.app:create_app"
+GATEWAY_FACTORY = "pipeline.entrypoints.gateway.app:serve"
+FLOWER_USER = "docmill"
 _NODE_HOST = "docmill"
 # A worker hands back what it holds within its soft shutdown time of 20 s (celeryconfig.py).
 _WORKER_GRACE_S = 25.0
@@ -98,7 +99,7 @@ def _flower(port: int, password: str) -> Application:
         Proof.HTTP_ANSWER,
         f"http://127.0.0.1:{port}/",
         # Not on the command line, which everybody on the machine can read.
-        environment={"FLOWER_BASIC_AUTH": f"docmill:{password}"},
+        environment={"FLOWER_BASIC_AUTH": f"{FLOWER_USER}:{password}"},
     )
 
 

@@ -8,19 +8,16 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-import alembic.util
 import dotenv
-import sqlalchemy.exc
 
 from pipeline import settings
-from pipeline.entrypoints.embedded import network, proofs
+from pipeline.entrypoints.embedded import network, proofs, schema
 from pipeline.entrypoints.embedded.layout import Layout, write_private
 from pipeline.entrypoints.embedded.process import ProcessSpec
-from pipeline.entrypoints.embedded.processes import Application, Plan
+from pipeline.entrypoints.embedded.processes import FLOWER_USER, Application, Plan, Proof
 from pipeline.entrypoints.embedded.services import EmbeddedServices, Server
 from pipeline.entrypoints.embedded.supervisor import Supervisor
 from pipeline.errors import ConfigurationError
-from storage import migrate
 
 _GATEWAY_PORT = 8000
 _FLOWER_PORT = 5555
@@ -62,20 +59,22 @@ class RunningStack:
         plan = self._plan(host, port, workers, flower=flower)
         self._services = EmbeddedServices(self._place.root)
         environment = self._environment(self._services, plan)
-        self._start_servers(self._services)
+        self._say_progress("starting postgres, redis and s3")
+        self._services.start_with_database()
         self._say_progress("preparing the database")
-        self._migrate(environment)
-        write_private(self._place.token, issue_token(environment) + "\n")
+        token = schema.prepare(environment, self._place.logs / "migrate.log", issue_token)
+        write_private(self._place.token, token + "\n")
+        self._services.wait_for_the_others()
+        self._adopt_servers(self._services)
         self._applications = applications(plan)
         self._say_progress("starting " + ", ".join(application.name for application in self._applications))
         for application in self._applications:
             self._supervisor.start(application.name, functools.partial(self._spec, application, environment))
-        for application in self._applications:
-            proven = functools.partial(self._proves_itself, application, environment)
-            if not self._supervisor.wait_until(proven, _READY_TIMEOUT_S):
-                log = self._place.logs / f"{application.name}.log"
-                raise ConfigurationError(f"{application.name} did not become ready; see {log}")
-        self._say_progress(f"gateway {self.url}" + (f", Flower {self._flower_url}" if self._flower_url else ""))
+        self._wait_for_proofs(environment)
+        self._say_progress(f"gateway {self.url}, its token in {self._place.token}")
+        if self._flower_url is not None:
+            password = self._place.secrets / "flower"
+            self._say_progress(f"Flower {self._flower_url}, user {FLOWER_USER}, password in {password}")
 
     def watch(self) -> None:
         """Keep it running. Raises :class:`~pipeline.errors.ConfigurationError` when a process cannot be kept."""
@@ -99,6 +98,10 @@ class RunningStack:
     # --- parts of a start ---
 
     def _plan(self, host: str, port: int | None, workers: int, *, flower: bool) -> Plan:
+        if not network.is_free(host, 0):
+            raise ConfigurationError(
+                f"cannot listen on {host}: it is no address of this machine; choose another --host"
+            )
         if port is not None and not network.is_free(host, port):
             raise ConfigurationError(f"port {port} on {host} is taken; choose another --port, or none for a free one")
         chosen = port if port is not None else self._free(host, _GATEWAY_PORT, "gateway")
@@ -139,22 +142,10 @@ class RunningStack:
             self._say(_ENGLISH_NOTE)
         return environment
 
-    def _start_servers(self, services: EmbeddedServices) -> None:
-        self._say_progress("starting postgres, redis and s3")
-        services.start()
+    def _adopt_servers(self, services: EmbeddedServices) -> None:
         for server in services.servers:
             self._supervisor.adopt(server.name, _spec_again(server), services.processes.pop(server.name))
         self._write_state()
-
-    def _migrate(self, environment: Mapping[str, str]) -> None:
-        try:
-            migrate.upgrade(environment["DOCMILL_DATABASE_URL_MIGRATOR"])
-        except (sqlalchemy.exc.SQLAlchemyError, alembic.util.CommandError) as problem:
-            log = self._place.logs / "migrate.log"
-            log.write_text(str(problem))
-            raise ConfigurationError(
-                f"the database could not be brought to this version's schema; see {log}"
-            ) from problem
 
     def _spec(self, application: Application, environment: Mapping[str, str]) -> ProcessSpec:
         return ProcessSpec(
@@ -167,8 +158,15 @@ class RunningStack:
             grace_s=application.grace_s,
         )
 
-    def _proves_itself(self, application: Application, environment: Mapping[str, str]) -> bool:
-        return application.name in self._supervisor.pids() and proofs.holds(application, environment, self._place.work)
+    def _wait_for_proofs(self, environment: Mapping[str, str]) -> None:
+        # A ping costs a second of CPU, so it comes last, when the workers have probably started.
+        for application in sorted(self._applications, key=lambda one: one.proof is Proof.WORKER_PING):
+            name, holds = application.name, proofs.proof_of(application, environment, self._place.work)
+            if not self._supervisor.wait_until(functools.partial(self._has_proven, name, holds), _READY_TIMEOUT_S):
+                raise ConfigurationError(f"{name} did not become ready; see {self._place.logs / name}.log")
+
+    def _has_proven(self, name: str, holds: Callable[[], bool]) -> bool:
+        return name in self._supervisor.pids() and holds()
 
     # --- what others see ---
 

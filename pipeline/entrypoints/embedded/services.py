@@ -66,16 +66,28 @@ class EmbeddedServices:
         return (self.postgres, self.redis, self.s3)
 
     def start(self) -> None:
-        """Start all three side by side. A :class:`~pipeline.errors.ConfigurationError` names the one that failed."""
+        """Start all three side by side; raises as the parts do, with nothing left running."""
         try:
-            for server in self.servers:
-                self._launch(server)
-            for server in self.servers:
-                self._wait_for(server)
-            bootstrap.bootstrap(self.postgres)
+            self.start_with_database()
+            self.wait_for_the_others()
         except BaseException:
             self.stop()
             raise
+
+    def start_with_database(self) -> None:
+        """Start all three, and return when the database is there: S3 takes seconds more, mostly waiting.
+
+        Raises :class:`~pipeline.errors.ConfigurationError` naming the server that failed.
+        """
+        for server in self.servers:
+            self._launch(server)
+        self._wait_for(self.postgres)
+        bootstrap.bootstrap(self.postgres)
+
+    def wait_for_the_others(self) -> None:
+        """Raises :class:`~pipeline.errors.ConfigurationError` naming the server that failed."""
+        self._wait_for(self.redis)
+        self._wait_for(self.s3)
 
     def stop(self) -> None:
         for process in reversed(self.processes.values()):

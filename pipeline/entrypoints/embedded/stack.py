@@ -15,7 +15,6 @@ from typing import TextIO
 import structlog
 
 from pipeline.entrypoints.embedded import keeper, layout, network, processes
-from pipeline.entrypoints.embedded.running import RunningStack
 from pipeline.errors import ConfigurationError
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -73,6 +72,9 @@ class _Stopped(BaseException):
 
 def _supervise(options: UpOptions, place: layout.Layout) -> int:
     """In the supervisor's own process."""
+    # Imported here, so that the keeper, which needs none of it, stays small.
+    from pipeline.entrypoints.embedded.running import RunningStack
+
     _log_to(place.logs / "supervisor.log")
     stack = RunningStack(place, _say)
 
