@@ -81,7 +81,7 @@ corpus AS MATERIALIZED (
 _VECTORS = """
     SELECT e.source_no, e.ordinal, (e.embedding <=> CAST(:vector AS halfvec({dimensions}))) + 0 AS distance
       FROM chunk_embeddings e
-      JOIN permitted p ON p.source_no = e.source_no AND p.generation = e.generation AND p.wanted
+      JOIN permitted p ON p.source_no = e.source_no AND p.generation = e.generation
       {chosen}
      WHERE e.tenant_id = :tenant AND e.set_id = {set}
        AND e.source_no = ANY(ARRAY(SELECT source_no FROM permitted WHERE wanted))

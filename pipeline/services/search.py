@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from pipeline.errors import StaleEmbeddingSet, TransientError
 from pipeline.ports import ActiveSet, AuthorizationPolicy, EmbeddingProvider, IndexQuery, Retriever
@@ -117,7 +118,7 @@ class SearchService:
             absolute_floor=floor,
             relative_floor=self._config.relative_floor,
             limit=request.limit,
-            filters=request.filters,
+            filters=_in_utc(request.filters),
             # A hit further down may have the identifier asked for and be promoted into the answer.
             candidates=LEG_DEPTH if rerank.names(asked.identifiers) else 0,
         )
@@ -134,6 +135,15 @@ class SearchService:
 
 def _identity(model: EmbeddingModel) -> tuple[str, str, str, int]:
     return model.provider, model.model, model.version, model.dimensions
+
+
+def _in_utc(filters: SearchFilters) -> SearchFilters:
+    """The filters with dates that name no zone read as UTC, which is what documents' dates are kept in."""
+    return replace(filters, date_from=_aware(filters.date_from), date_to=_aware(filters.date_to))
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 def _shown(asked: Interpretation, request: SearchRequest) -> dict[str, Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -143,6 +144,14 @@ def test_filters_and_limit_reach_the_index(house: House) -> None:
     assert len(found(house.ask("harbour", limit=2))) == 2
     starved = house.ask("harbour", filters=SearchFilters(media_types=("text/html",)))
     assert isinstance(starved, Nothing)
+
+
+def test_a_date_without_a_zone_is_utc(house: House) -> None:
+    at = datetime(2026, 3, 15, 12, tzinfo=UTC)
+    add(house.library, house.tenant, document("harbour", document_date=at))
+    naive = at.replace(tzinfo=None)
+    assert isinstance(house.ask("harbour", filters=SearchFilters(date_from=naive, date_to=naive)), Found)
+    assert isinstance(house.ask("harbour", filters=SearchFilters(date_from=naive + timedelta(seconds=1))), Nothing)
 
 
 @pytest.mark.parametrize("query", ["", " \n\x00", "x" * 2_001])
