@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
 from pathlib import PurePath
@@ -31,6 +32,10 @@ _API_HARDENING = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 _DOCS = "/docs"
+# A refused upload is answered, its producer is given a moment to read the answer, and the connection is closed:
+# closing at once would reset it, and the answer could be lost on its way.
+_LINGER_S = 1.0
+_LINGER_BYTES = 1024 * 1024
 
 
 class Edge:
@@ -44,14 +49,14 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, send)
+        exchange = _Exchange(scope, receive, send)
         self._metrics.in_progress.inc()
         try:
-            await self._app(scope, receive, exchange.send)
+            await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             exchange.status = _CLIENT_LEFT
         except Exception as error:  # noqa: BLE001 (the one broad handler: a bug becomes a 500 and a log event)
-            await exchange.fail(error, receive)
+            await exchange.fail(error)
         finally:
             self._metrics.in_progress.dec()
             self._note(exchange)
@@ -71,10 +76,13 @@ class Edge:
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope = scope
+        self._receive = receive
         self._send = send
         self._started = False
+        # Whether bytes of the request are still to come.
+        self._open = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
         self.began = time.perf_counter()
         self.status = _CLIENT_LEFT
         self.method: str = scope["method"]
@@ -84,6 +92,12 @@ class _Exchange:
         route = self._scope.get("route")
         return str(getattr(route, "path", _UNMATCHED))
 
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            self._open = False
+        return message
+
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._started = True
@@ -92,9 +106,25 @@ class _Exchange:
             headers.update(_HARDENING)
             if self._scope["path"] != _DOCS:
                 headers.update(_API_HARDENING)
+            if self._open:
+                headers["Connection"] = "close"
+        elif self._open and not message.get("more_body", False):
+            await self._send({**message, "more_body": True})
+            await self._linger()
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
         await self._send(message)
 
-    async def fail(self, error: Exception, receive: Receive) -> None:
+    async def _linger(self) -> None:
+        """Let go of what is still arriving, for a moment."""
+        received = 0
+        try:
+            async with asyncio.timeout(_LINGER_S):
+                while self._open and received < _LINGER_BYTES:
+                    received += len((await self.receive()).get("body", b""))
+        except TimeoutError:
+            return
+
+    async def fail(self, error: Exception) -> None:
         """Log where it happened, without the error's own words: they may quote a document or a statement's values."""
         frames = traceback.extract_tb(error.__traceback__)
         log.error(
@@ -108,4 +138,4 @@ class _Exchange:
         self.status = _INTERNAL_ERROR
         if not self._started:
             answer = problems.response("unavailable", "The request failed; it was logged.", status=_INTERNAL_ERROR)
-            await answer(self._scope, receive, self.send)
+            await answer(self._scope, self.receive, self.send)
