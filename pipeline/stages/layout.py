@@ -153,13 +153,21 @@ class _Builder:
         if distance > _PARAGRAPH_GAP * self._fonts.pitch_on(row.page) * max(row.size, last.size):
             return None
         if kind is BlockKind.HEADING or draft.kind is BlockKind.HEADING:
-            same = kind is draft.kind and row.bold == last.bold and layout_fonts.NUMBERED.match(row.text) is None
-            return draft if same else None
+            return draft if self._same_heading(kind, draft, row) else None
         if kind is BlockKind.CODE or draft.kind is BlockKind.CODE:
             return draft if kind is draft.kind else None
         if kind is BlockKind.CAPTION:
             return None
         return draft if self._same_paragraph(draft, row, after) else None
+
+    def _same_heading(self, kind: BlockKind, draft: Draft, row: Row) -> bool:
+        """Whether a heading goes on; its second row may be one that could not be a heading alone, such as years."""
+        if row.bold != draft.last.bold or layout_fonts.NUMBERED.match(row.text) is not None:
+            return False
+        wordless = kind is BlockKind.PARAGRAPH and not row.tabular and self._fonts.stands_out(row)
+        return draft.kind is BlockKind.HEADING and (
+            kind is BlockKind.HEADING or (wordless and not any(map(str.isalpha, row.text)))
+        )
 
     def _same_paragraph(self, draft: Draft, row: Row, after: Row | None) -> bool:
         last = draft.last

@@ -61,7 +61,13 @@ class Fonts:
     def looks_like_heading(self, row: Row, before: Row | None, after: Row | None) -> bool:
         """By size, or by weight where the row stands apart or is numbered; its neighbours are on the same page."""
         text = row.text
-        if len(text) > _MAX_HEADING_CHARS or row.hidden or row.tabular or len(row.parts) > 2 or self.is_code(row):
+        if (
+            len(text) > _MAX_HEADING_CHARS
+            or row.hidden
+            or row.tabular
+            or (len(row.parts) > 2 and row.spread)
+            or self.is_code(row)
+        ):
             return False
         if sum(map(str.isalpha, text)) < 2 or _LEADERS.search(text):
             return False
@@ -76,6 +82,10 @@ class Fonts:
             deep = match is not None and "." in (match["number"] or "")
             return deep and ratio >= _BOLD_AT_LEAST and len(text) <= _MAX_PLAIN_CHARS and self.stands_apart(row, before)
         return numbered or (self.stands_apart(row, before) and not self._goes_on(row, after))
+
+    def stands_out(self, row: Row) -> bool:
+        """Whether the row is larger than the body, or bold where the body is not."""
+        return row.size >= LARGER * self.body or (row.bold and not self.bold_body)
 
     def stands_apart(self, row: Row, before: Row | None) -> bool:
         """Whether there is more room above the row than between lines of one paragraph."""

@@ -7,7 +7,6 @@ stays one row.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,6 +88,14 @@ class Row:
     @cached_property
     def monospace(self) -> bool:
         return all(part.line.monospace for part in self.parts)
+
+    @cached_property
+    def spread(self) -> bool:
+        """Whether parts of the row stand further apart than stretched words of one line do."""
+        if self.rtl:
+            return len(self.parts) > 1
+        gaps = (after.rect.u0 - before.rect.u1 for before, after in pairwise(self.parts))
+        return max(gaps, default=0.0) >= _CELL_GAP * max(self.size, 1.0)
 
     @cached_property
     def boxes(self) -> tuple[Box, ...]:
@@ -203,7 +210,7 @@ def _mostly_rtl(text: str) -> bool:
 
 def _mark_cells(rows: Sequence[Row]) -> None:
     for before, row in pairwise(rows):
-        if _cells(before) and _cells(row) and max(_gap(before), _gap(row)) >= 1 and _in_columns(before, row):
+        if _cells(before) and _cells(row) and (before.spread or row.spread) and _in_columns(before, row):
             before.tabular = row.tabular = True
 
 
@@ -211,12 +218,6 @@ def _cells(row: Row) -> bool:
     if len(row.parts) < 2:
         return False
     return len(row.parts) > 2 or _MARKER.fullmatch(row.first.text) is None
-
-
-def _gap(row: Row) -> float:
-    """The widest gap between parts of the row, over what stretched words leave."""
-    widest = max(b.rect.u0 - a.rect.u1 for a, b in pairwise(row.parts)) if not row.rtl else math.inf
-    return widest / (_CELL_GAP * max(row.size, 1.0))
 
 
 def _in_columns(before: Row, row: Row) -> bool:

@@ -21,6 +21,10 @@ _PROSE_WORDS, _MAX_TORN = 5, 0.2
 _HEADER_SHARE = 0.3
 # A line this much larger than the table's others, and bold, is a heading: then the grid runs over two tables.
 _HEADING_RATIO = 1.12
+# Nothing in a table is this much larger than the rest of it.
+_TITLE_RATIO = 1.4
+# So many lines of prose one below the other, over so much of a table's height, are a column of the page beside it.
+_COLUMN_LINES, _COLUMN_EXTENT = 4, 0.5
 
 
 def pages_with_cells(window: WindowText) -> tuple[int, ...]:
@@ -85,9 +89,28 @@ def _replaces(table: Block, lines: Sequence[Line]) -> bool:
     top, bottom = min(line.box.y0 for line in lines), max(line.box.y1 for line in lines)
     below = [line for line in lines if line.box.y0 > top + _HEADER_SHARE * (bottom - top)]
     usual = median(line.size for line in lines)
+    if any(line.size >= _TITLE_RATIO * usual for line in lines):
+        return False
     if any(line.bold and line.size >= _HEADING_RATIO * usual for line in below):
         return False
+    if _holds_column_of_prose(lines, bottom - top):
+        return False
     return _same_letters(table.table, lines) and not _tears_prose(table.table, below)
+
+
+def _holds_column_of_prose(lines: Sequence[Line], height: float) -> bool:
+    """Whether lines drawn one below the other over most of the table are running text: a column of the page."""
+    column: list[Line] = []
+    for line in [*lines, None]:
+        if line is not None and (not column or line.box.y0 >= column[-1].box.y0 - (line.box.y1 - line.box.y0) / 2):
+            column.append(line)
+            continue
+        prose = sum(map(_is_prose, column))
+        extent = column[-1].box.y1 - column[0].box.y0 if column else 0.0
+        if prose >= _COLUMN_LINES and 2 * prose >= len(column) and extent >= _COLUMN_EXTENT * height:
+            return True
+        column = [line] if line is not None else []
+    return False
 
 
 def _same_letters(table: Table, lines: Sequence[Line]) -> bool:
@@ -99,9 +122,13 @@ def _same_letters(table: Table, lines: Sequence[Line]) -> bool:
 
 def _tears_prose(table: Table, lines: Sequence[Line]) -> bool:
     cells = [_joined(cell.text) for cell in table.cells]
-    prose = [line.text for line in lines if sum(word[:1].isalpha() for word in line.text.split()) >= _PROSE_WORDS]
+    prose = [line.text for line in lines if _is_prose(line)]
     torn = sum(len(text) for text in prose if not any(_joined(text) in cell for cell in cells))
     return torn > _MAX_TORN * sum(len(line.text) for line in lines)
+
+
+def _is_prose(line: Line) -> bool:
+    return sum(word[:1].isalpha() for word in line.text.split()) >= _PROSE_WORDS
 
 
 def _letters(texts: Iterable[str]) -> Counter[str]:

@@ -72,6 +72,11 @@ def test_headings_have_levels_by_size_and_weight() -> None:
     ]
 
 
+def test_a_heading_goes_on_over_rows_with_words_or_years() -> None:
+    page = lines(72, 740, ["The situation today:", "2001-2019"], size=18) + lines(72, 680, PROSE)
+    assert shown(pdf([page]))[0] == (BlockKind.HEADING, "The situation today: 2001-2019")
+
+
 def test_section_numbers_deepen_headings_of_one_style() -> None:
     page = b"".join(
         text(72, 740 - 70 * place, heading, size=14) + lines(72, 720 - 70 * place, PROSE)
@@ -182,6 +187,12 @@ def test_divided_words_are_joined_and_own_hyphens_kept() -> None:
     rows = ["This sentence ends with a hyphen-", "ated word, and a co-", "operative one, and a long-", "Term one."]
     ((_, joined),) = shown(pdf([lines(72, 700, rows)]))
     assert joined == "This sentence ends with a hyphenated word, and a co-operative one, and a long-Term one."
+
+
+def test_a_typeset_hyphen_at_a_line_end_divides_too() -> None:
+    content = b"BT /FX 12 Tf 72 700 Td (is ob@) Tj ET BT /FX 12 Tf 72 685.6 Td (served here) Tj ET"
+    ((_, joined),) = shown(pdf([content], fonts={"FX": mapped_font({0x40: "\u2010"})}))
+    assert joined == "is observed here"
 
 
 def test_the_document_itself_decides_a_doubtful_hyphen() -> None:

@@ -123,6 +123,17 @@ def test_a_grid_that_tears_sentences_apart_is_no_table() -> None:
     assert with_tables(read(pdf([lines(72, 700, [PROSE] * 6)])), [block]).tables == ()
 
 
+def test_a_grid_over_a_column_of_prose_is_no_table() -> None:
+    left = lines(60, 700, ["Senate", "House", "Cabinet", "Mayor", "Council", "Board"])
+    document = pdf([left + lines(300, 700, ["the women of the country are a minority in it"] * 6)])
+    halves = [(row, column) for row in range(6) for column in (0, 1)]
+    window = read(document)
+    texts = [line.text for line in window.lines]
+    grid_cells = tuple(Cell(row, column, texts[row + 6 * column]) for row, column in halves)
+    block = Block(BlockKind.TABLE, "", page=1, boxes=(Box(1, 0, 0, 1, 1),), table=Table(6, 2, grid_cells))
+    assert with_tables(window, [block]).tables == ()
+
+
 def test_a_second_table_over_the_first_finds_no_lines() -> None:
     document = pdf([grid(ruled=True)])
     (table,) = found(document)

@@ -29,6 +29,8 @@ _MOSTLY = 0.8
 _SMALLEST_VISIBLE = 1.0
 
 SOFT_HYPHEN = "\u00ad"
+# At the end of a line: PDFium's mark, and what typesetting programs put there and nobody types.
+_LINE_END_HYPHENS = (HYPHEN, SOFT_HYPHEN, "\u2010")
 
 # Latin and Armenian presentation forms: each stands for the letters it was drawn from. Other compatibility characters
 # (superscripts, fractions, full width) mean something by their form and stay.
@@ -137,7 +139,7 @@ def _text(opened: _Open) -> str:
     if raw.isascii() and raw.isprintable():
         joins = False
     else:
-        joins = raw.endswith((HYPHEN, SOFT_HYPHEN))
+        joins = raw.endswith(_LINE_END_HYPHENS)
         raw = clean_text((raw[:-1] if joins else raw).replace(HYPHEN, "-").translate(_LIGATURES))
     if "  " in raw or "\t" in raw or "\n" in raw:
         keep = _mostly(opened, [run for run in opened.runs if run.font.monospace])

@@ -37,6 +37,9 @@ _SAME_RULE = 3.0
 
 # liteparse writes what it takes for formulas as LaTeX, which is not what the page says.
 _FORMULA = re.compile(r"\$[_^\\]|[_^\\][a-z]*\{")
+# A cell with a word divided inside it, or at its end, is one of narrow columns that were not told apart.
+_DIVIDED = re.compile(r"[^\W\d_]-(?: |$)")
+_MAX_DIVIDED = 0.1
 _SPACES = re.compile(r"\s+")
 
 
@@ -83,7 +86,7 @@ def _found(document: bytes, pages: Sequence[int]) -> Iterator[Block]:
         for block in page.blocks or ():
             if block.kind == "table" and block.bbox is not None:
                 rows = _rows(block)
-                if any(_FORMULA.search(text) for row in rows for text in row):
+                if _torn(rows):
                     continue
                 if _plausible(rows) or (_fill(rows) >= _MIN_RULED_FILL and _ruled(block.bbox, page.vector_graphics)):
                     yield _table(rows, block, page)
@@ -98,6 +101,13 @@ def _rows(block: LayoutBlock) -> list[list[str]]:
 
 def _text(text: str) -> str:
     return _SPACES.sub(" ", expand_ligatures(clean_text(text))).strip()
+
+
+def _torn(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the cells are not what stands on the page, or are parts of cells."""
+    filled = [text for row in rows for text in row if text]
+    divided = sum(_DIVIDED.search(text) is not None for text in filled)
+    return divided > _MAX_DIVIDED * len(filled) or any(map(_FORMULA.search, filled))
 
 
 def _fill(rows: Sequence[Sequence[str]]) -> float:
