@@ -104,6 +104,8 @@ def test_a_client_that_dies_takes_its_child_along(tmp_path: Path, document: Path
         assert server is not None
         client = _run(CLIENT, process.run_dir, document)
         assert wait_until(lambda: len(children_of(server)) == 1)
+        job = children_of(server)[0]
+        assert wait_until(lambda: Path(f"/proc/{job}/oom_score_adj").read_text() == "1000\n")
         client.kill()
         client.communicate()
 

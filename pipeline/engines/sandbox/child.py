@@ -118,6 +118,8 @@ def _leave_server(assignment: Assignment) -> None:
     # A descendant that leaves the process group comes back to this child, and to the server only after it:
     # so every stranger the server finds among its children belongs to a job that is over.
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    # Should the machine run out of memory, this child goes first, and not the database.
+    Path("/proc/self/oom_score_adj").write_text("1000")
     _take_descriptors(assignment)
     os.chdir(assignment.scratch)
     scratch = str(assignment.scratch)
