@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import psycopg2
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from pipeline.entrypoints.embedded import bootstrap
+from pipeline.entrypoints.embedded import binaries, bootstrap
 from pipeline.entrypoints.embedded.services import EmbeddedServices
 from tests.conftest import DatabaseUrls
 
@@ -58,6 +60,16 @@ def test_the_backup_reads_every_table_and_writes_none(database_urls: DatabaseUrl
         "FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace",
     )
     assert rights == [(True, False, True)]
+
+
+def test_the_backup_role_dumps_past_every_policy(services: EmbeddedServices, database_name: str) -> None:
+    dumped = subprocess.run(
+        [binaries.postgres().home / "bin" / "pg_dump", services.postgres.dsn("docmill_backup", database_name)],
+        capture_output=True,
+        text=True,
+    )
+    assert dumped.returncode == 0, dumped.stderr
+    assert "COPY public.sources" in dumped.stdout
 
 
 def test_the_extension_is_there(database_urls: DatabaseUrls) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pipeline.entrypoints.embedded.layout import Layout
 from pipeline.entrypoints.embedded.postgres import Postgres
 from pipeline.entrypoints.embedded.process import Process, wait_until
 from pipeline.errors import ConfigurationError
+from tests.conftest import REPOSITORY
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another account for Postgres")
 Start = Callable[[Path], Postgres]
@@ -121,3 +123,25 @@ def test_data_of_another_owner_is_refused(start: Start, tmp_path: Path) -> None:
     (tmp_path / "d" / "pg").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="belongs to user 0, Postgres would run as user"):
         start(tmp_path / "d")
+
+
+def test_an_operator_runs_bootstrap_sql_with_psql(start: Start, tmp_path: Path) -> None:
+    server = start(tmp_path / "d")
+    for _ in range(2):
+        ran = subprocess.run(
+            [
+                binaries.postgres().home / "bin" / "psql", "--no-psqlrc", "--quiet", "-v", "ON_ERROR_STOP=1",
+                "-f", REPOSITORY / "deploy" / "sql" / "bootstrap.sql", server.dsn("postgres", "postgres"),
+            ],
+            capture_output=True,
+            text=True,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        assert "ERROR" not in ran.stderr
+    connection = psycopg2.connect(server.dsn("postgres", "docmill"))
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SELECT extname FROM pg_extension WHERE extname = 'vector'")
+        assert cursor.fetchone() == ("vector",)
+        cursor.execute("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'docmill\\_%'")
+        assert cursor.fetchone() == (6,)
+    connection.close()
