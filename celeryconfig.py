@@ -38,7 +38,8 @@ worker_max_tasks_per_child = 100
 worker_max_memory_per_child = 600_000
 # Unfinished messages are back within seconds of SIGTERM (with REMAP_SIGTERM=SIGQUIT).
 worker_soft_shutdown_timeout = 20
-worker_enable_soft_shutdown_on_idle = True
+# An idle worker has nothing to give back and leaves at once.
+worker_enable_soft_shutdown_on_idle = False
 # A task whose broker is gone would run twice; its lease ends, and one of the two is refused.
 worker_cancel_long_running_tasks_on_connection_loss = True
 # Flower; arguments are ids only.
