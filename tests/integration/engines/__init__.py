@@ -1,0 +1,1 @@
+"""The document engines in the real sandbox, with the real Tesseract."""
