@@ -57,7 +57,8 @@ def with_tables(window: WindowText, found: Sequence[Block]) -> WindowText:
     tables = list(window.tables)
     for table in found:
         under = [at for at in places[table.page or 0] if lines[at].table is None and _within(lines[at], table)]
-        if under and _replaces(table, [lines[at] for at in under]):
+        beside = [lines[at] for at in places[table.page or 0] if at not in under]
+        if under and _replaces(table, [lines[at] for at in under]) and not _misses_a_column(table, beside):
             for at in under:
                 lines[at] = replace(lines[at], table=len(tables))
             tables.append(table)
@@ -96,6 +97,16 @@ def _replaces(table: Block, lines: Sequence[Line]) -> bool:
     if _holds_column_of_prose(lines, bottom - top):
         return False
     return _same_letters(table.table, lines) and not _tears_prose(table.table, below)
+
+
+def _misses_a_column(table: Block, others: Sequence[Line]) -> bool:
+    """Whether short lines stand beside the table's rows: a column of it that was not seen, prices most of all."""
+    if table.table is None:
+        return False
+    top, bottom = min(box.y0 for box in table.boxes), max(box.y1 for box in table.boxes)
+    level = [line for line in others if not line.hidden and top <= (line.box.y0 + line.box.y1) / 2 <= bottom]
+    cells = [line for line in level if not _is_prose(line)]
+    return 2 * len(cells) >= table.table.rows > 0 and 2 * len(cells) > len(level)
 
 
 def _holds_column_of_prose(lines: Sequence[Line], height: float) -> bool:

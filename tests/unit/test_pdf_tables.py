@@ -183,3 +183,21 @@ def test_losing_the_search_for_tables_loses_only_tables(tmp_path: Path) -> None:
     assert window.tables == ()
     assert len(window.warnings) == 1
     assert "tables were read as lines" in window.warnings[0]
+
+
+def test_a_table_that_missed_a_column_is_left_as_its_rows() -> None:
+    """Prices set far to the right of a short list: half a table looks authoritative and answers wrongly."""
+    window = read(pdf([grid(ruled=False)]))
+    box = Box(1, 70 / 612, 1 - 665 / 792, 350 / 612, 1 - 540 / 792)
+    cells = tuple(Cell(row, column, ROWS[row][column], header=row == 0) for row in range(6) for column in range(2))
+    half = Block(BlockKind.TABLE, "", page=1, boxes=(box,), table=Table(6, 2, cells))
+    assert with_tables(window, [half]).tables == ()
+    whole = replace(
+        half,
+        boxes=(replace(box, x1=490 / 612),),
+        table=Table(6, 3, tuple(Cell(r, c, ROWS[r][c], header=r == 0) for r in range(6) for c in range(3))),
+    )
+    assert len(with_tables(window, [whole]).tables) == 1
+    document = assemble([with_tables(window, [half])], ExtractLimits(1000, 1_000_000, 1000))
+    assert isinstance(document, ExtractedDocument)
+    assert any("Widget\tSteel\t4.20" in block.text for block in document.blocks)
