@@ -34,9 +34,11 @@ _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
-    KeyError,
+    LookupError,
     ValueError,
+    TypeError,
     AttributeError,
+    AssertionError,
     NotImplementedError,
 )
 # Containers that say nothing about what is in them.
