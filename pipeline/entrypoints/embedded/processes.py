@@ -64,6 +64,8 @@ def applications(plan: Plan) -> tuple[Application, ...]:
             (
                 *(sys.executable, "-m", "uvicorn", "--factory", GATEWAY_FACTORY),
                 *("--host", plan.host, "--port", str(plan.port), "--no-access-log", "--no-server-header"),
+                # An event stream may last for hours; a stop does not wait for its end.
+                *("--timeout-graceful-shutdown", "3"),
             ),
             Proof.READYZ,
             f"{plan.url}/readyz",
