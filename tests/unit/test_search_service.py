@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from pipeline.errors import Invalid, TransientError
 from pipeline.ports import IndexQuery, Retriever
 from pipeline.services.search import SearchConfig, SearchRequest, SearchService
 from pipeline.testing.embedding import HashedWords
+from pipeline.testing.policy import MemoryPolicy
 from pipeline.types import (
     EmbeddingModel,
     Found,
@@ -24,16 +26,6 @@ from pipeline.types import (
 )
 from tests.contract.libraries import EMBEDDER, MemoryLibrary, add, document
 from tests.contract.questions import found, reason
-
-
-class Members:
-    """AuthorizationPolicy whose memberships a test changes."""
-
-    def __init__(self, *subjects: str) -> None:
-        self.subjects = subjects
-
-    def effective_subjects(self, principal: Principal) -> tuple[str, ...]:
-        return self.subjects
 
 
 class Listening:
@@ -63,14 +55,16 @@ class House:
     def __init__(self) -> None:
         self.library = MemoryLibrary()
         self.tenant = self.library.tenant()
-        self.policy = Members("team:red")
+        self.policy = MemoryPolicy()
+        self.policy.join(self.tenant, "team:red", "alice")
+        self.principal = Principal(self.tenant, "alice")
         self.embedder = Listening(EMBEDDER)
         self.retrievers = self.library.retriever
 
     def ask(self, query: str, **details: object) -> RetrievalOutcome:
         service = SearchService(self.policy, self.retrievers, self.embedder, SearchConfig(relative_floor=0.4))
         request = SearchRequest(query, **details)  # type: ignore[arg-type]  # the details are the request's own fields
-        return service.search(Principal(self.tenant, "alice"), request)
+        return service.search(self.principal, request)
 
 
 @pytest.fixture
@@ -127,7 +121,7 @@ def test_only_vectors_need_the_embedder(house: House) -> None:
 
 def test_a_caller_without_a_subject_is_told_so_and_nothing_is_embedded(house: House) -> None:
     add(house.library, house.tenant, document("harbour dues"))
-    house.policy.subjects = ()
+    house.principal = replace(house.principal, narrowed_to=("team:blue",))
     assert reason(house.ask("harbour")) is NothingReason.NO_ACCESS
     assert house.embedder.asked == []
 
@@ -135,7 +129,7 @@ def test_a_caller_without_a_subject_is_told_so_and_nothing_is_embedded(house: Ho
 def test_a_revocation_counts_for_the_next_question(house: House) -> None:
     add(house.library, house.tenant, document("harbour dues"))
     assert isinstance(house.ask("harbour"), Found)
-    house.policy.subjects = ("user:alice",)
+    house.policy.leave(house.tenant, "team:red", "alice")
     assert reason(house.ask("harbour")) is NothingReason.EMPTY_CORPUS
 
 
