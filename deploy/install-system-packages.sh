@@ -3,8 +3,10 @@
 set -euo pipefail
 
 installed() {
-    # Newer releases call some libraries name-t64.
-    dpkg-query --show --showformat '${db:Status-Status}\n' "$1" "$1t64" 2>/dev/null | grep -qx installed
+    # Newer releases call some libraries name-t64. A name that dpkg does not know is no error here.
+    local states
+    states="$(dpkg-query --show --showformat '${db:Status-Status}\n' "$1" "$1t64" 2>/dev/null || true)"
+    grep -qx installed <<<"$states"
 }
 
 missing=()
