@@ -183,17 +183,3 @@ def media_type_for(filename: str) -> str | None:
     """The accepted media type that a file name's extension stands for; None when it is not on the list."""
     media = BY_EXTENSION.get(extension_of(filename))
     return media.name if media else None
-
-
-def is_readable(media_type: str) -> bool:
-    """Whether documents of this type can be turned into text."""
-    media = find(media_type)
-    return media is not None and media.reader is not None
-
-
-def resolve(declared: str, filename: str) -> str:
-    """The type a client means: what it declared, by its usual name, else what the file name's extension stands for.
-
-    :data:`OCTET_STREAM` when neither says anything. The result need not be on the list.
-    """
-    return normalise(declared) or media_type_for(filename) or OCTET_STREAM

@@ -60,13 +60,12 @@ def test_every_type_of_the_contract_is_accepted_and_no_other() -> None:
 @pytest.mark.parametrize(("extension", "reader"), READABLE.items())
 def test_what_is_read_now(extension: str, reader: Reader) -> None:
     assert media.BY_EXTENSION[extension].reader is reader
-    assert media.is_readable(media.BY_EXTENSION[extension].name)
 
 
 @pytest.mark.parametrize("extension", STORED_ONLY)
 def test_what_is_only_stored_names_what_to_convert_to(extension: str) -> None:
     found = media.BY_EXTENSION[extension]
-    assert not media.is_readable(found.name)
+    assert found.reader is None
     assert found.convert_to
 
 
@@ -81,10 +80,3 @@ def test_other_names_of_a_type_and_parameters_are_understood() -> None:
     assert media.normalise("Text/HTML; charset=utf-8") == "text/html"
     assert media.normalise("image/jpg") == "image/jpeg"
     assert media.normalise("application/octet-stream") == ""
-
-
-def test_a_declared_type_outranks_the_extension() -> None:
-    assert media.resolve("text/markdown", "notes.txt") == "text/markdown"
-    assert media.resolve("application/octet-stream", "notes.md") == "text/markdown"
-    assert media.resolve("", "notes") == media.OCTET_STREAM
-    assert media.resolve("video/quicktime", "film.mov") == "video/quicktime"
