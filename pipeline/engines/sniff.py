@@ -157,8 +157,11 @@ def _as_text(head: bytes) -> str | None:
     if marked is not None:
         return head.decode(marked, "replace").lstrip("\ufeff")
     controls = len(_CONTROLS.findall(head))
-    if is_utf8(head):
-        return head.decode("utf-8", "replace") if controls <= max(_STRAY_CONTROLS, len(head) * _STRAY_SHARE) else None
+    stray = max(_STRAY_CONTROLS, len(head) * _STRAY_SHARE)
+    text = head.decode("utf-8", "replace")
+    # Half a surrogate pair or a cut character makes no binary file of a text; random bytes are damaged all over.
+    if is_utf8(head) or (text.count("\ufffd") <= stray and text.count("\ufffd") * 20 < len(text)):
+        return text if controls <= stray else None
     return head.decode("cp1252", "replace") if controls == 0 and not _is_known_binary(head) else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import fmean, median
@@ -90,6 +90,7 @@ def _top(block: Block, page: int) -> float:
 class _TextLine:
     words: tuple[Word, ...]
     box: Box
+    turned: bool
 
     @property
     def text(self) -> str:
@@ -97,13 +98,12 @@ class _TextLine:
 
     @property
     def height(self) -> float:
-        return self.box.y1 - self.box.y0
+        """Of the letters, as they stand: on a page lying on its side their height runs across."""
+        return self.box.x1 - self.box.x0 if self.turned else self.box.y1 - self.box.y0
 
 
 def _blocks(read: RecognisedPage, taken: Sequence[Box]) -> list[Block]:
-    paragraphs = [
-        [line for line in lines if not _covered(line.box, taken)] for lines in _paragraphs(filter(_is_text, read.words))
-    ]
+    paragraphs = [[line for line in lines if not _covered(line.box, taken)] for lines in _paragraphs(read)]
     paragraphs = [lines for lines in paragraphs if lines]
     if not paragraphs:
         return []
@@ -117,13 +117,14 @@ def _is_text(word: Word) -> bool:
     return bool(word.text.strip()) and (word.confidence > 0 or any(map(str.isalnum, word.text)))
 
 
-def _paragraphs(words: Iterable[Word]) -> Iterator[list[_TextLine]]:
-    for _, paragraph in groupby(words, key=lambda word: word.paragraph):
-        yield [_line(tuple(group)) for _, group in groupby(paragraph, key=lambda word: word.line)]
+def _paragraphs(read: RecognisedPage) -> Iterator[list[_TextLine]]:
+    turned = read.rotation in (90, 270)
+    for _, paragraph in groupby(filter(_is_text, read.words), key=lambda word: word.paragraph):
+        yield [_line(tuple(group), turned) for _, group in groupby(paragraph, key=lambda word: word.line)]
 
 
-def _line(words: tuple[Word, ...]) -> _TextLine:
-    return _TextLine(words, union_by_page(word.box for word in words)[0])
+def _line(words: tuple[Word, ...], turned: bool) -> _TextLine:
+    return _TextLine(words, union_by_page(word.box for word in words)[0], turned)
 
 
 def _covered(box: Box, taken: Sequence[Box]) -> bool:

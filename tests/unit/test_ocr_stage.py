@@ -129,3 +129,16 @@ def test_garbled_text_stays_with_its_warning_when_ocr_is_no_better(read: Recogni
 def test_recognised_text_is_cleaned() -> None:
     read = RecognisedPage(1, words(1, ["a\x00b c\ud800"]), 0.9)
     assert [block.text for block in merge(ExtractedDocument((), (scanned(),)), [read]).blocks] == ["ab c"]
+
+
+def test_long_words_on_a_page_lying_on_its_side_are_no_headings() -> None:
+    def turned(word: Word) -> Word:
+        return Word(
+            word.text, Box(1, word.box.y0, word.box.x0, word.box.y1, word.box.x1), 0.9, word.line, word.paragraph
+        )
+
+    body = words(1, ["Ten boxes of paper", "were delivered today."], paragraph=1)
+    note = words(1, ["Acknowledgements"], top=0.6, paragraph=2)
+    read = RecognisedPage(1, tuple(map(turned, body + note)), 0.9, rotation=90)
+    blocks = merge(ExtractedDocument((), (scanned(),)), [read]).blocks
+    assert [block.kind for block in blocks] == [BlockKind.PARAGRAPH, BlockKind.PARAGRAPH]
