@@ -146,7 +146,7 @@ def test_the_job_answers_in_json() -> None:
 
 
 def test_a_text_with_stray_damage_is_still_a_text_and_noise_is_not() -> None:
-    damaged = "before\x00after, a whole sentence follows. ".encode() + b"\xed\xa0\x80 half a pair\n" + b"x" * 5000
+    damaged = b"before\x00after, a whole sentence follows. " + b"\xed\xa0\x80 half a pair\n" + b"x" * 5000
     assert judge(damaged, "note.txt", "text/plain") == "text/plain"
     noise = bytes((number * 197 + 31 * (number // 7)) % 256 for number in range(4000))
     assert isinstance(judge(noise, "note.txt", "text/plain"), Failure)
