@@ -24,10 +24,13 @@ from tasks.faults import faults_of
 
 log = structlog.get_logger()
 
+# Readers that are worth importing before the first document waits for them.
+PRELOADED = ("file.inspect", "document.read", "pdf.read", "ocr.recognize")
 # The server is looked after this often; a call in between waits for it.
 WATCH_S = 1.0
-# Between a main process and its children; no setting.
+# Between a main process and its children; no settings.
 _WORK_DIR = "WORKER_INSTANCE_DIR"
+_MAIN_PID = "WORKER_INSTANCE_PID"
 
 
 @cache
@@ -42,7 +45,7 @@ def work_dir() -> Path:
 
 @cache
 def faults() -> Faults:
-    return faults_of(settings().failpoint)
+    return faults_of(settings().failpoint, int(os.environ[_MAIN_PID]))
 
 
 @cache
@@ -62,7 +65,7 @@ class _SandboxKeeper:
     """Keeps the instance's sandbox server running for as long as the main process lives."""
 
     def __init__(self, directory: Path) -> None:
-        self._sandbox = SandboxProcess.start(directory, preload=("pdf.read",))
+        self._sandbox = SandboxProcess.start(directory, preload=PRELOADED)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="sandbox-keeper", daemon=True)
         log.info("sandbox.started", isolation=str(self._sandbox.isolation))
@@ -91,13 +94,24 @@ def start_instance(instance: Any, **_: Any) -> None:
     configure_logs(settings().log_level)
     directory = Path(tempfile.mkdtemp(prefix="worker-", dir=settings().work_dir))
     os.environ[_WORK_DIR] = str(directory)
-    consumed = set(instance.app.amqp.queues.consume_from)
+    os.environ[_MAIN_PID] = str(os.getpid())
+    consumed = _consume_in_order(instance.app)
     try:
         bootstrap.check_worker(settings(), embeds=str(Queue.EMBED) in consumed)
         if consumed != {str(Queue.EMBED)}:
             _keepers.append(_SandboxKeeper(directory / "sandbox"))
     except (ConfigurationError, TransientError) as problem:
         raise SystemExit(f"docmill worker: {problem}") from problem
+
+
+def _consume_in_order(app: Any) -> set[str]:
+    """Take messages in the order of celeryconfig's queues, whatever order the command line named them in.
+
+    The order is strict: with the sweeps behind the documents, a busy worker would never recover anything.
+    """
+    chosen = set(app.amqp.queues.consume_from)
+    app.amqp.queues.select([queue.name for queue in app.conf.task_queues if queue.name in chosen])
+    return chosen
 
 
 @worker_process_init.connect
