@@ -54,8 +54,9 @@ fmt: setup ## sort imports and format
 	@$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## every figure of the README, measured here
-	@$(BIN)/python -m benchmarks
+bench: setup ## what the pipeline costs and gains, measured here; minutes
+	@$(BIN)/python -m benchmarks.pipeline
+	$(BIN)/python -m benchmarks.long_pdf
 
 faults: setup ## the tests that kill, freeze and flood real processes
 	@$(BIN)/python -m pytest -m faults -p no:xdist $(PYTEST_ARGS)
