@@ -49,15 +49,12 @@ class Gateway:
     def __init__(self, where: connection.Connection, transport: httpx.BaseTransport | None = None) -> None:
         """``transport`` replaces the network. Raises CommandError for an address that is none."""
         self._url = where.url
-        try:
-            self._http = httpx.Client(
-                base_url=where.url,
-                headers={"Authorization": f"Bearer {where.token}", "Accept": "application/json"},
-                timeout=_TIMEOUT,
-                transport=transport,
-            )
-        except (httpx.InvalidURL, UnicodeEncodeError):
-            raise CommandError(f"{connection.URL} or {connection.TOKEN} is malformed", Exit.USAGE) from None
+        self._http = httpx.Client(
+            base_url=_address(where.url),
+            headers={"Authorization": f"Bearer {where.token}", "Accept": "application/json"},
+            timeout=_TIMEOUT,
+            transport=transport,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +98,7 @@ class Gateway:
     def _call(self, method: str, path: str, **options: Any) -> Any:
         try:
             answer = self._http.request(method, path, **options)
-        except (httpx.TransportError, httpx.UnsupportedProtocol) as trouble:
+        except httpx.TransportError as trouble:
             raise Unreachable(self._url, type(trouble).__name__) from trouble
         try:
             body = answer.json()
@@ -112,6 +109,16 @@ class Gateway:
         if not isinstance(body, dict):
             body = {}
         raise Problem(answer.status_code, str(body.get("code", "")), str(body.get("detail", answer.reason_phrase)))
+
+
+def _address(url: str) -> httpx.URL:
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        address = httpx.URL()
+    if address.scheme not in ("http", "https") or not address.host:
+        raise CommandError(f"{connection.URL} is malformed; it expects http://HOST:PORT", Exit.USAGE)
+    return address
 
 
 def source(name: str, rest: str = "") -> str:

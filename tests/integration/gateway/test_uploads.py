@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,11 +13,11 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-import uvicorn
 
 from pipeline.errors import TransientError
 from storage.content import S3ContentStore
 from tests.integration.gateway.conftest import MAX_BYTES, Caller, Gateway
+from tests.integration.server import serving
 
 BOUNDARY = "x1y2z3"
 FORM = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
@@ -28,19 +27,8 @@ ENDLESS = 64 * 1024**2
 @pytest.fixture(scope="module")
 def address(gateway: Gateway) -> Iterator[tuple[str, int]]:
     """The same gateway behind a real server."""
-    bound = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        gateway.app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield bound.getsockname()[:2]
-    server.should_exit = True
-    thread.join(10)
-    bound.close()
+    with serving(gateway.app) as found:
+        yield found
 
 
 def _part(name: str, content: bytes, extra: str = "", filename: str | None = None) -> bytes:
