@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -172,6 +173,17 @@ def test_documents_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str]
     assert out.isascii()
     assert "\x1b" not in out
     assert json.loads(out)["title"] == hostile
+
+
+def test_bytes_of_another_encoding_are_no_reason_to_fail(tmp_path: Path) -> None:
+    typed = os.fsdecode(b"caf\xe9")
+    assert terminal.sendable(typed) == "caf?"
+    assert client.source(typed) == "/v1/sources/caf%3F"
+    path = tmp_path / (typed + ".txt")
+    path.write_text("x")
+    script = Script(_source("ready", "published"))
+    list(Batch(_gateway(script), [Document(path)], {}).run(wait=True))
+    assert b'filename="caf?.txt"' in script.uploads[0].read()
 
 
 def test_places_in_words() -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from pipeline.entrypoints.cli import connection
+from pipeline.entrypoints.cli import connection, terminal
 from pipeline.entrypoints.cli.outcome import CommandError, Exit
 
 # Uploads wait for the store; everything else answers at once or not at all.
@@ -80,7 +80,7 @@ class Gateway:
             return self._call(
                 "POST",
                 "/v1/files",
-                files={"file": (path.name, content, media_type)},
+                files={"file": (terminal.sendable(path.name), content, media_type)},
                 data=fields,
                 headers={"Idempotency-Key": str(key)},
             )
@@ -123,4 +123,4 @@ def _address(url: str) -> httpx.URL:
 
 def source(name: str, rest: str = "") -> str:
     """The path of a source, whatever was typed as its id."""
-    return f"/v1/sources/{quote(name, safe='')}{rest}"
+    return f"/v1/sources/{quote(name, safe='', errors='replace')}{rest}"

@@ -28,7 +28,7 @@ def run(given: argparse.Namespace) -> int:
     bulk = given.recursive or len(documents) > _INTERACTIVE_PATHS
     fields = {"priority": str(Priority.BULK if bulk else Priority.INTERACTIVE)}
     if given.subject:
-        fields["subject"] = given.subject
+        fields["subject"] = terminal.sendable(given.subject)
     with Gateway(connection.find(given.data)) as gateway, _Display(documents, quiet=given.json) as display:
         for document in Batch(gateway, documents, fields).run(wait=not given.no_wait):
             display.show(document, followed=not given.no_wait)

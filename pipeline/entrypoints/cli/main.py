@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,10 @@ from pipeline.errors import ConfigurationError, TransientError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code. Usage errors and ``--help`` end by SystemExit, as argparse does."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal without a character shows another; it is no reason to fail.
+            stream.reconfigure(errors="replace")
     given = arguments.parser().parse_args(argv)
     try:
         code = int(importlib.import_module(f"pipeline.entrypoints.cli.{given.module}").run(given))

@@ -15,9 +15,9 @@ _INDENT = "   "
 
 
 def run(given: argparse.Namespace) -> int:
-    question: dict[str, Any] = {"query": given.query, "limit": given.limit, "mode": given.mode}
+    question: dict[str, Any] = {"query": terminal.sendable(given.query), "limit": given.limit, "mode": given.mode}
     if given.source:
-        question["filters"] = {"source_id": given.source}
+        question["filters"] = {"source_id": list(map(terminal.sendable, given.source))}
     with Gateway(connection.find(given.data)) as gateway:
         answer = gateway.post("/v1/search", question)
     if given.json:

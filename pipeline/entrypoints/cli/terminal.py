@@ -22,6 +22,11 @@ def line(value: object) -> str:
     return " ".join(text(value).split())
 
 
+def sendable(value: str) -> str:
+    """What was typed, as UTF-8 can carry it: bytes of another encoding become replacement characters."""
+    return value.encode("utf-8", "replace").decode()
+
+
 def say(*parts: str) -> None:
     """One line of the answer, on stdout."""
     print(*parts)

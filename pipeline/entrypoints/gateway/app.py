@@ -36,6 +36,7 @@ def create_app(services: GatewayServices, deployment: Settings) -> FastAPI:
     app.state.settings = deployment
     app.state.metrics = counters
     app.state.token_reader = token_reader(deployment, services.tenants)
+    app.state.store_threads = anyio.CapacityLimiter(files.STORING_AT_ONCE)
     app.state.event_polls = anyio.CapacityLimiter(events.CONCURRENT_LOOKS)
     problems.install(app)
     for router in (files.router, sources.router, search.router, operations.router):

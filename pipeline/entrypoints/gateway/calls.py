@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import uuid
@@ -20,7 +21,7 @@ from starlette.types import Message
 from pipeline.bootstrap import GatewayServices
 from pipeline.entrypoints.gateway.identity import TokenReader
 from pipeline.entrypoints.gateway.metrics import Metrics
-from pipeline.errors import NotFound, TooLarge, UnsupportedType
+from pipeline.errors import Invalid, NotFound, TooLarge, UnsupportedType
 from pipeline.settings import Settings
 from pipeline.types import Principal
 
@@ -28,6 +29,7 @@ MOST_ITEMS = 100
 DEFAULT_ITEMS = 50
 # A JSON body holds a question and its filters, or an id.
 _MOST_JSON_BYTES = 64 * 1024
+_JSON_S = 20.0
 # The largest number an ordinal can be.
 MOST_ORDINAL = 2**31 - 1
 
@@ -48,21 +50,29 @@ class TenantRoute(APIRoute):
 
 
 async def _bounded(request: Request) -> Request:
-    """The same request with its whole body read. Raises UnsupportedType and TooLarge."""
+    """The same request with its whole body read. Raises UnsupportedType, TooLarge, and Invalid for a slow one."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise UnsupportedType("this call takes application/json")
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MOST_JSON_BYTES:
-            raise TooLarge(f"a JSON body may have {_MOST_JSON_BYTES} bytes")
-    whole = bytes(body)
+    try:
+        async with asyncio.timeout(_JSON_S):
+            whole = await _whole(request)
+    except TimeoutError as problem:
+        raise Invalid(f"the body did not arrive within {_JSON_S:g} seconds") from problem
 
     async def receive() -> Message:
         return {"type": "http.request", "body": whole, "more_body": False}
 
     return Request(request.scope, receive)
+
+
+async def _whole(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _MOST_JSON_BYTES:
+            raise TooLarge(f"a JSON body may have {_MOST_JSON_BYTES} bytes")
+    return bytes(body)
 
 
 def _principal(request: Request) -> Principal:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import anyio.to_thread
 from fastapi import APIRouter, Depends
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -27,6 +29,8 @@ FileId = Annotated[uuid.UUID, Depends(calls.named_id("file"))]
 Choice = TypeVar("Choice", bound=StrEnum)
 
 _UPLOAD = "POST /v1/files"
+# Uploads that may wait for the object store at once: while it stalls, every other call keeps its threads.
+STORING_AT_ONCE = 8
 _FORM: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -77,7 +81,8 @@ async def upload(
             ingest=_choice(IngestMode, received.fields.get("ingest"), IngestMode.INDEX, "ingest"),
             priority=_choice(Priority, received.fields.get("priority"), Priority.INTERACTIVE, "priority"),
         )
-        answer = await run_in_threadpool(_store, services, counters, caller, asked, received, key)
+        store = functools.partial(_store, services, counters, caller, asked, received, key)
+        answer = await anyio.to_thread.run_sync(store, limiter=request.app.state.store_threads)
     return JSONResponse(answer.body, answer.status)
 
 

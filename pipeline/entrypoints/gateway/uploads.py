@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import re
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ _MOST_PADDING_BYTES = 4 * 1024
 _IN_MEMORY_BYTES = 1024 * 1024
 _WRITE_BYTES = 256 * 1024
 _IDLE_S = 60.0
+# Averaged from the second minute on: slower than any line, so it can only be meant to hold the connection.
+_SLOWEST_BYTES_PER_S = 1024
 # RFC 6838, section 4.2.
 _TYPE_NAME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _SHOWN_ENDING = 16
@@ -94,7 +97,8 @@ async def _read(request: Request, form: _Form, parser: MultipartParser, spool: B
 
 
 async def _pieces(request: Request) -> AsyncIterator[bytes]:
-    stream = request.stream()
+    """The body as it arrives. Raises Invalid when it stops arriving, or trickles."""
+    stream, began, received = request.stream(), time.monotonic(), 0
     while True:
         try:
             async with asyncio.timeout(_IDLE_S):
@@ -103,6 +107,10 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
             return
         except TimeoutError as problem:
             raise Invalid(f"no byte arrived for {_IDLE_S:g} seconds") from problem
+        received += len(piece)
+        elapsed = time.monotonic() - began
+        if elapsed > _IDLE_S and received < elapsed * _SLOWEST_BYTES_PER_S:
+            raise Invalid(f"fewer than {_SLOWEST_BYTES_PER_S} bytes arrived a second")
         yield piece
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -172,3 +174,30 @@ def test_more_requests_at_once_than_connections(ana: Caller) -> None:
     with ThreadPoolExecutor(24) as threads:
         answers = list(threads.map(ana.get, paths))
     assert {answer.status_code for answer in answers} == {200}
+
+
+def test_equal_bytes_at_once_end_at_one_source(ana: Caller) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda number: ana.upload(b"raced", f"{number}.txt"), range(8)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["source_id"] for answer in answers}) == 1
+    assert len(ana.get("/v1/files").json()["items"]) == 8
+    assert len(ana.get("/v1/sources").json()["items"]) == 1
+
+
+def test_a_store_that_stalls_holds_up_uploads_only(
+    gateway: Gateway, ana: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(gateway.app.state.services.files._content, "put", lambda *_: go_on.wait(20))
+    with ThreadPoolExecutor(60) as threads:
+        stalled = [threads.submit(ana.upload, f"text {number}".encode()) for number in range(50)]
+        try:
+            time.sleep(0.5)
+            began = time.monotonic()
+            assert ana.get("/v1/files").status_code == 200
+            assert ana.post("/v1/search", json={"query": "turnips", "mode": "keyword"}).status_code == 200
+            assert time.monotonic() - began < 5
+        finally:
+            go_on.set()
+        assert {upload.result().status_code for upload in stalled} == {201}

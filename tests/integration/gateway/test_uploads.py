@@ -183,6 +183,35 @@ def test_a_client_that_leaves_leaves_nothing(
     assert 'status="499"' in gateway.client.get("/metrics").text
 
 
+@pytest.mark.parametrize("path", ["/v1/files", "/v1/search"])
+def test_a_body_that_stops_arriving_is_given_up(
+    ana: Caller, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("pipeline.entrypoints.gateway.uploads._IDLE_S", 0.3)
+    monkeypatch.setattr("pipeline.entrypoints.gateway.calls._JSON_S", 0.3)
+    kind = FORM if path == "/v1/files" else {"Content-Type": "application/json"}
+    lines = [f"{name}: {value}" for name, value in {"Host": "x", **ana.headers, **kind, "Content-Length": "99"}.items()]
+    with socket.create_connection(address, timeout=10) as connection:
+        connection.sendall((f"POST {path} HTTP/1.1\r\n" + "\r\n".join(lines) + "\r\n\r\n--x").encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 422 ")
+
+
+def test_a_body_that_trickles_is_given_up(
+    ana: Caller, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.entrypoints.gateway.uploads._IDLE_S", 0.5)
+
+    def trickle() -> Iterator[bytes]:
+        yield _part("file", b"", "Content-Type: text/plain\r\n", "a.txt")[:-2]
+        for _ in range(100):
+            time.sleep(0.05)
+            yield b"x"
+
+    answer, sent = _raw(address, ana, {"Transfer-Encoding": "chunked"}, trickle())
+    assert answer.startswith(b"HTTP/1.1 422 ")
+    assert sent < 200
+
+
 def test_a_store_that_is_away_is_unavailable_and_hides_the_file(
     gateway: Gateway, ana: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
