@@ -11,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -57,7 +58,7 @@ class Stack:
         settings = load()
         bootstrap.migrate(settings)
         migrator = bootstrap.engine(settings, "migrator", pool_size=1)
-        self.principal = Principal(create_tenant(migrator, f"bench-{uuid.uuid4()}"), "bench")
+        self.principal = Principal(create_tenant(migrator, f"bench-{uuid.uuid4()}"), "bench0")
         migrator.dispose()
         self.gateway = bootstrap.gateway_services(settings)
         for number, arguments in enumerate(self._workers):
@@ -103,37 +104,45 @@ class Stack:
                 total += times.user + times.system + times.children_user + times.children_system
         return total
 
-    def ingest(self, paths: Sequence[Path], *, salt: str = "") -> list[Source]:
-        """Upload every file and wait until each has ended. ``salt`` names the files, so that runs do not share them."""
-        ids = [source for path in paths if (source := self._upload(path, salt)) is not None]
+    def ingest(self, paths: Sequence[Path], *, copies: int = 1) -> list[Source]:
+        """Upload every file and wait until each has ended; each copy belongs to a user of its own."""
+        owners = [replace(self.principal, user=f"bench{number}") for number in range(copies)]
+        waiting = [
+            (owner, source) for owner in owners for path in paths if (source := self._upload(owner, path)) is not None
+        ]
+        ended: list[Source] = []
         deadline = time.monotonic() + 3600
-        while time.monotonic() < deadline:
-            sources = [self.gateway.reading.source(self.principal, one) for one in ids]
-            if all(source.latest.status in ENDED for source in sources):
-                return sources
-            time.sleep(0.1)
-        raise TimeoutError("the documents did not end within an hour")
+        while waiting and time.monotonic() < deadline:
+            source = self.gateway.reading.source(*waiting[0])
+            if source.latest.status in ENDED:
+                ended.append(source)
+                waiting.pop(0)
+            else:
+                time.sleep(0.1)
+        if waiting:
+            raise TimeoutError("the documents did not end within an hour")
+        return ended
 
-    def _upload(self, path: Path, salt: str) -> uuid.UUID | None:
+    def _upload(self, owner: Principal, path: Path) -> uuid.UUID | None:
         body = path.read_bytes()
         declared = media.media_type_for(path.name)
         if declared is None:
             return None
-        request = UploadRequest(salt + path.name, declared, priority=Priority.BULK)
+        request = UploadRequest(path.name, declared, priority=Priority.BULK)
         content = UploadContent(io.BytesIO(body), len(body), hashlib.sha256(body).hexdigest())
         try:
-            return self.gateway.files.upload(self.principal, request, content).source_id
+            return self.gateway.files.upload(owner, request, content).source_id
         except RequestError as problem:
             print(f"  refused {path.name}: {problem}", file=sys.stderr)
             return None
 
     def forget(self, sources: Sequence[Source]) -> None:
         """Delete sources, so that the same bytes can be ingested again."""
-        receipts = [
-            self.gateway.deletions.delete_source(self.principal, source.source_id, with_file=True) for source in sources
-        ]
-        while not all(self.gateway.deletions.receipt(self.principal, receipt).complete for receipt in receipts):
-            time.sleep(0.1)
+        for source in sources:
+            owner = replace(self.principal, user=source.auth_subject.removeprefix("user:"))
+            receipt = self.gateway.deletions.delete_source(owner, source.source_id, with_file=True)
+            while not self.gateway.deletions.receipt(owner, receipt).complete:
+                time.sleep(0.1)
 
 
 def documents(directory: Path) -> list[Path]:
