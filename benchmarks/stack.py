@@ -113,9 +113,9 @@ class Stack:
         ended: list[Source] = []
         deadline = time.monotonic() + 3600
         while waiting and time.monotonic() < deadline:
-            source = self.gateway.reading.source(*waiting[0])
-            if source.latest.status in ENDED:
-                ended.append(source)
+            found = self.gateway.reading.source(*waiting[0])
+            if found.latest.status in ENDED:
+                ended.append(found)
                 waiting.pop(0)
             else:
                 time.sleep(0.1)
