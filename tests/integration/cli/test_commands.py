@@ -31,15 +31,15 @@ def deployment(services: EmbeddedServices, tmp_path_factory: pytest.TempPathFact
         tmp_path_factory.mktemp("deployment"),
     )
     assert made.services
-    made.start_worker(concurrency=1)
-    made.start_beat()
     yield made
     made.stop()
 
 
 @pytest.fixture(scope="module")
 def address(deployment: Deployment) -> Iterator[str]:
-    """The gateway as its own process, started as in production."""
+    """The gateway as its own process, started as in production, with a worker behind it."""
+    deployment.start_worker(concurrency=1)
+    deployment.start_beat()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
@@ -90,32 +90,33 @@ class Terminal:
 
 @pytest.fixture
 def terminal(
-    deployment: Deployment,
-    address: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    deployment: Deployment, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Terminal:
-    """A terminal with the token of a tenant of its own, in an empty directory."""
+    """A terminal of an operator, in an empty directory."""
     monkeypatch.chdir(tmp_path)
     for name in ("DOCMILL_DATABASE_URL_MIGRATOR", "DOCMILL_JWT_SECRET"):
         monkeypatch.setenv(name, deployment.environment[name])
-    found = Terminal(capsys)
-    code, token, _ = found.docmill("token", "--tenant", f"t{os.urandom(6).hex()}", "--subject", "team")
+    return Terminal(capsys)
+
+
+@pytest.fixture
+def user(terminal: Terminal, address: str, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal of a user with the token of a tenant of its own."""
+    code, token, _ = terminal.docmill("token", "--tenant", f"t{os.urandom(6).hex()}", "--subject", "team")
     assert code == 0
     monkeypatch.setenv("DOCMILL_URL", address)
     monkeypatch.setenv("DOCMILL_TOKEN", token.strip())
-    return found
+    return terminal
 
 
-def test_documents_in_answers_out_and_gone_again(terminal: Terminal, tmp_path: Path) -> None:
+def test_documents_in_answers_out_and_gone_again(user: Terminal, tmp_path: Path) -> None:
     (tmp_path / "garden.md").write_text("# Garden\n\n## Sowing\n\nTurnips are sown in the second half of July.\n")
     (tmp_path / "prices.csv").write_text("part,price\nbolt,3.50\nnut,0.20\n")
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and no more")
     (tmp_path / "tool.exe").write_bytes(b"MZ")
     (tmp_path / "nothing.txt").write_bytes(b"")
 
-    code, documents = terminal.json("ingest", str(tmp_path), "--recursive")
+    code, documents = user.json("ingest", str(tmp_path), "--recursive")
     assert code == 3
     by_name = {Path(document["path"]).name: document for document in documents}
     assert {name: document["status"] for name, document in by_name.items()} == {
@@ -128,46 +129,44 @@ def test_documents_in_answers_out_and_gone_again(terminal: Terminal, tmp_path: P
     assert by_name["garden.md"]["chunks"] >= 1
     garden = by_name["garden.md"]["source_id"]
 
-    code, out, _ = terminal.docmill("search", "When are turnips sown?", "--limit", "1")
+    code, out, _ = user.docmill("search", "When are turnips sown?", "--limit", "1")
     assert code == 0
     assert out.startswith("1. Garden")
     assert "second half of July" in out
     assert garden in out
-    code, answer = terminal.json(
-        "search", "turnips", "--mode", "keyword", "--source", by_name["prices.csv"]["source_id"]
-    )
+    code, answer = user.json("search", "turnips", "--mode", "keyword", "--source", by_name["prices.csv"]["source_id"])
     assert (code, answer["outcome"], answer["reason"]) == (4, "nothing", "no-match")
 
-    code, out, _ = terminal.docmill("read", garden)
+    code, out, _ = user.docmill("read", garden)
     assert (code, out) == (0, "# Garden\n\n## Sowing\n\nTurnips are sown in the second half of July.\n")
-    assert terminal.json("read", garden, "--from-block", "2")[1]["markdown"].startswith("Turnips")
-    assert terminal.docmill("read", by_name["broken.pdf"]["source_id"])[0] == 4
+    assert user.json("read", garden, "--from-block", "2")[1]["markdown"].startswith("Turnips")
+    assert user.docmill("read", by_name["broken.pdf"]["source_id"])[0] == 4
 
-    code, out, _ = terminal.docmill("status", by_name["broken.pdf"]["source_id"])
+    code, out, _ = user.docmill("status", by_name["broken.pdf"]["source_id"])
     assert code == 0
     assert "malformed" in out
     assert "Re-export" in out
-    assert "2 ready" in terminal.docmill("status")[1]
-    assert len(terminal.docmill("list")[1].splitlines()) == 3
-    assert {source["id"] for source in terminal.json("list")[1]["items"]} >= {garden}
+    assert "2 ready" in user.docmill("status")[1]
+    assert len(user.docmill("list")[1].splitlines()) == 3
+    assert {source["id"] for source in user.json("list")[1]["items"]} >= {garden}
 
-    code, receipt = terminal.json("delete", garden)
+    code, receipt = user.json("delete", garden)
     assert (code, receipt["complete"]) == (0, True)
     assert receipt["stores"]["chunks"]["before"] >= 1
     assert {counts["after"] for counts in receipt["stores"].values()} == {0}
-    code, _, err = terminal.docmill("read", garden)
+    code, _, err = user.docmill("read", garden)
     assert (code, err) == (1, "docmill: No such source.\n")
 
 
-def test_one_document_followed_on_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
+def test_one_document_followed_on_a_terminal(user: Terminal, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("The library lends books.")
-    code, out, _ = terminal.docmill("ingest", "a.txt", "--subject", "team")
+    code, out, _ = user.docmill("ingest", "a.txt", "--subject", "team")
     assert code == 0
     assert out.startswith("ready    a.txt (0 pages, 1 chunk) ")
-    assert [source["subject"] for source in terminal.json("list")[1]["items"]] == ["team"]
-    code, documents = terminal.json("ingest", "a.txt", "--no-wait")
+    assert [source["subject"] for source in user.json("list")[1]["items"]] == ["team"]
+    code, documents = user.json("ingest", "a.txt", "--no-wait")
     assert (code, documents[0]["status"] in ("pending", "ingesting")) == (0, True)
-    code, _, err = terminal.docmill("ingest", "a.txt", "--subject", "board")
+    code, _, err = user.docmill("ingest", "a.txt", "--subject", "board")
     assert (code, err) == (1, "docmill: No such subject.\n")
 
 
@@ -200,6 +199,7 @@ def test_migrate_says_what_is_missing_and_may_be_repeated(
 
 def test_a_gateway_that_is_not_there(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCMILL_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("DOCMILL_TOKEN", "t")
     for argv in (["list"], ["search", "x"], ["delete", "x"]):
         code, out, err = terminal.docmill(*argv)
         assert (code, out, len(err.splitlines())) == (5, "", 1)
