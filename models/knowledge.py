@@ -14,6 +14,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    PrimaryKeyConstraint,
     SmallInteger,
     Text,
     UniqueConstraint,
@@ -70,8 +71,10 @@ class ChunkRow(Base):
     __table_args__ = (
         ForeignKeyConstraint(_GENERATION, _TO_GENERATION, ondelete="CASCADE"),
         CheckConstraint("kind IN ('text', 'table', 'code', 'transcript', 'description')", name="kind"),
-        Index("ix_chunks_chunk_id", "tenant_id", "chunk_id"),
-        Index("ix_chunks_content_hash", "tenant_id", "source_id", "content_hash"),
+        # No prefix of these is a prefix of the key: as long as the statistics know nothing of a new tenant, the planner
+        # takes any index that shares one, and reads a whole source (or tenant) for each chunk it looks up.
+        Index("ix_chunks_chunk_id", "chunk_id"),
+        Index("ix_chunks_content_hash", "content_hash", "source_id"),
     )
 
     tenant_id: Mapped[TenantKey]
@@ -102,8 +105,14 @@ class ChunkTerm(Base):
         ForeignKeyConstraint(
             ["tenant_id", "source_no"], ["sources.tenant_id", "sources.source_no"], ondelete="CASCADE"
         ),
-        # Without the tenant: an index that begins with it tempts the planner to read all of a new tenant's terms,
-        # as long as its statistics know none of them (measured: 270 ms instead of 5 for 10,000 chunks).
+        # What scoring needs is in the key's index, so that postings, scattered over the table, are read from there
+        # (measured, 36,000 postings of 200,000 chunks: 516 buffers instead of 12,250).
+        PrimaryKeyConstraint(
+            *("tenant_id", "term", "subject_no", "source_no", "generation", "ordinal"),
+            postgresql_include=["tf", "length"],
+        ),
+        # As for chunks: with the tenant in front it was taken for a new tenant's searches, which then read all of the
+        # tenant's terms (measured, 10,000 chunks: 270 ms instead of 5).
         Index("ix_chunk_terms_generation", "source_no", "generation"),
     )
 

@@ -35,7 +35,7 @@ def compose(shape: Shape) -> str:
     parts = [
         _PERMITTED.format(wanted=_all(shape.source_filters)),
         *([_CHOSEN.format(conditions=_all(shape.chunk_filters))] if shape.chunk_filters else []),
-        _CORPUS.format(remaining=_REMAINING_CHUNKS if shape.chunk_filters else _REMAINING_SOURCES),
+        _CORPUS.format(remaining=_REMAINING_CHUNKS if shape.chunk_filters else _REMAINING_SOURCES, k1=_K1, b=_B),
         *(_vector_leg(shape) if shape.embedding_set is not None else [_NO_VECTOR_LEG]),
         *(_keyword_leg(shape) if shape.keywords else [_NO_KEYWORD_LEG]),
         _FUSED,
@@ -67,13 +67,14 @@ chosen AS MATERIALIZED (
      WHERE p.wanted AND c.subject_no = ANY(ARRAY(SELECT subject_no FROM held)) AND {conditions}
 )
 """
+_K1, _B = f"{BM25_K1}::float8", f"{BM25_B}::float8"
 _REMAINING_SOURCES = "coalesce(sum(chunk_count) FILTER (WHERE wanted), 0)"
 _REMAINING_CHUNKS = "(SELECT count(*) FROM chosen)"
 
 _CORPUS = """
 corpus AS MATERIALIZED (
     SELECT coalesce(sum(chunk_count), 0) AS total, {remaining} AS remaining,
-           greatest(coalesce(sum(term_total)::float8 / nullif(sum(chunk_count), 0), 1), 1) AS average_length
+           {k1} * {b} / greatest(coalesce(sum(term_total)::float8 / nullif(sum(chunk_count), 0), 1), 1) AS slope
       FROM permitted
 )
 """
@@ -139,8 +140,9 @@ def _chosen(alias: str, shape: Shape) -> str:
     return f"JOIN chosen ON chosen.source_no = {alias}.source_no AND chosen.ordinal = {alias}.ordinal"
 
 
-# BM25 over the permitted rows (formulas and constants: pipeline/retrieval/fusion.py). Frequencies are counted before
-# the filters, so that a filter narrows an answer without reordering it.
+# BM25 over the permitted rows (formulas and constants: pipeline/retrieval/fusion.py); what does not change from row to
+# row is in ``weight`` and ``slope``. Frequencies are counted before the filters, so that a filter narrows an answer
+# without reordering it.
 _KEYWORD_LEG = """
 postings AS MATERIALIZED (
     SELECT t.term, t.source_no, t.ordinal, t.tf, t.length, p.wanted
@@ -149,15 +151,14 @@ postings AS MATERIALIZED (
      WHERE t.tenant_id = :tenant AND t.term = ANY(:terms) AND t.subject_no = ANY(ARRAY(SELECT subject_no FROM held))
 ),
 weights AS MATERIALIZED (
-    SELECT term, ln((greatest(corpus.total, frequency) + 1) / (frequency + 0.5))::float8 AS weight
+    SELECT term, ({k1} + 1) * ln((greatest(corpus.total, frequency) + 1) / (frequency + 0.5))::float8 AS weight
       FROM (SELECT term, count(*) AS frequency FROM postings GROUP BY term) counted, corpus
 ),
 scored AS MATERIALIZED (
     SELECT t.source_no, t.ordinal,
-           round(sum(w.weight * t.tf * {k1_plus_1}
-                     / (t.tf + {k1} * ({one_minus_b} + {b} * t.length / corpus.average_length)))
+           round(sum(w.weight * t.tf / (t.tf + {k1} * (1 - {b}) + (SELECT slope FROM corpus) * t.length))
                  * 1e{digits}) / 1e{digits} AS score
-      FROM postings t JOIN weights w ON w.term = t.term CROSS JOIN corpus
+      FROM postings t JOIN weights w ON w.term = t.term
       {chosen}
      WHERE t.wanted
      GROUP BY t.source_no, t.ordinal
@@ -187,10 +188,8 @@ keyword_leg AS (
 def _keyword_leg(shape: Shape) -> list[str]:
     return [
         _KEYWORD_LEG.format(
-            k1=f"{BM25_K1}::float8",
-            k1_plus_1=f"{BM25_K1 + 1}::float8",
-            b=f"{BM25_B}::float8",
-            one_minus_b=f"{1 - BM25_B}::float8",
+            k1=_K1,
+            b=_B,
             digits=SCORE_DIGITS,
             depth=LEG_DEPTH,
             chosen=_chosen("t", shape),

@@ -176,7 +176,7 @@ CREATE TABLE chunk_terms (
     ordinal INTEGER NOT NULL,
     tf SMALLINT NOT NULL,
     length INTEGER NOT NULL,
-    CONSTRAINT pk_chunk_terms PRIMARY KEY (tenant_id, term, subject_no, source_no, generation, ordinal),
+    CONSTRAINT pk_chunk_terms PRIMARY KEY (tenant_id, term, subject_no, source_no, generation, ordinal) INCLUDE (tf, length),
     CONSTRAINT fk_chunk_terms_tenant_id_source_no FOREIGN KEY(tenant_id, source_no) REFERENCES sources (tenant_id, source_no) ON DELETE CASCADE
 );
 
@@ -279,9 +279,9 @@ CREATE TABLE chunks (
     CONSTRAINT ck_chunks_kind CHECK (kind IN ('text', 'table', 'code', 'transcript', 'description'))
 );
 
-CREATE INDEX ix_chunks_chunk_id ON chunks (tenant_id, chunk_id);
+CREATE INDEX ix_chunks_chunk_id ON chunks (chunk_id);
 
-CREATE INDEX ix_chunks_content_hash ON chunks (tenant_id, source_id, content_hash);
+CREATE INDEX ix_chunks_content_hash ON chunks (content_hash, source_id);
 
 CREATE TABLE ingest_stages (
     tenant_id UUID NOT NULL,
