@@ -14,7 +14,7 @@ class PostgresBlobs(Repository):
 
     def put(self, value: bytes, *, owner: str) -> str:
         digest = hashlib.sha256(value).hexdigest()
-        # A share lock on the value keeps release() of another owner from taking it away meanwhile.
+        # The update locks the value, which keeps release() of another owner from taking it away meanwhile.
         self.change(
             "INSERT INTO blobs (tenant_id, digest, body, byte_size) VALUES (:tenant, :digest, :body, :size)"
             " ON CONFLICT (tenant_id, digest) DO UPDATE SET byte_size = excluded.byte_size",
@@ -36,13 +36,18 @@ class PostgresBlobs(Repository):
         return zlib.decompress(row["body"])
 
     def release(self, owner: str) -> int:
-        released = self.rows(
-            "DELETE FROM blob_refs WHERE tenant_id = :tenant AND owner = :owner RETURNING digest", owner=owner
+        # The values are locked first, in one order: only then do the links that other owners made or dropped
+        # meanwhile show, so that no value goes that has one and none stays that has none.
+        owned = self.rows(
+            "SELECT b.digest FROM blobs b JOIN blob_refs r ON r.tenant_id = b.tenant_id AND r.digest = b.digest"
+            " WHERE r.tenant_id = :tenant AND r.owner = :owner ORDER BY b.digest FOR UPDATE OF b",
+            owner=owner,
         )
-        if not released:
+        self.change("DELETE FROM blob_refs WHERE tenant_id = :tenant AND owner = :owner", owner=owner)
+        if not owned:
             return 0
         return self.change(
             "DELETE FROM blobs b WHERE b.tenant_id = :tenant AND b.digest = ANY(:digests) AND NOT EXISTS"
             " (SELECT FROM blob_refs r WHERE r.tenant_id = b.tenant_id AND r.digest = b.digest)",
-            digests=sorted({row["digest"] for row in released}),
+            digests=[row["digest"] for row in owned],
         )

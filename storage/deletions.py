@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pipeline.errors import NotFound
 from pipeline.types import GenerationRef
 from pipeline.unit_of_work import DeletionWork, Receipt
+from storage.blobs import PostgresBlobs
 from storage.rows import Repository, of
 
 # Counted per store for a receipt's sources. Terms and vectors are keyed by the source's number.
@@ -151,18 +152,9 @@ class PostgresDeletions(Repository):
                 " AND t.tenant_id = s.tenant_id AND t.source_no = s.source_no",
                 sources=list(sources),
             )
-        digests = [
-            row["digest"]
-            for row in self.rows(
-                "DELETE FROM blob_refs WHERE tenant_id = :tenant AND owner = ANY(:owners) RETURNING digest",
-                owners=list(owners),
-            )
-        ]
-        self.change(
-            "DELETE FROM blobs b WHERE b.tenant_id = :tenant AND b.digest = ANY(:digests) AND NOT EXISTS"
-            " (SELECT FROM blob_refs r WHERE r.tenant_id = b.tenant_id AND r.digest = b.digest)",
-            digests=sorted(set(digests)),
-        )
+        blobs = PostgresBlobs(self._connection, self._tenant)
+        for owner in owners:
+            blobs.release(owner)
         # Blocks, pages, chunks, stages and units go with their generations.
         self.change(
             "DELETE FROM generations WHERE tenant_id = :tenant AND source_id = ANY(:sources)", sources=list(sources)

@@ -20,9 +20,16 @@ class MemoryPolicy:
         self.memberships.discard((tenant_id, subject, member))
 
     def effective_subjects(self, principal: Principal) -> tuple[str, ...]:
+        if not _is_storable(principal.user):
+            return ()
         held = {principal.own_subject} | {
             subject
             for tenant_id, subject, member in self.memberships
             if (tenant_id, member) == (principal.tenant_id, principal.user)
         }
         return tuple(sorted(held if principal.narrowed_to is None else held.intersection(principal.narrowed_to)))
+
+
+def _is_storable(name: str) -> bool:
+    """Whether Postgres could hold it: a NUL and half of a surrogate pair are in no row."""
+    return not any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in name)

@@ -1,4 +1,4 @@
-"""The index adapters a contract is held by."""
+"""The adapters that contracts are held by."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.entrypoints.embedded.services import EmbeddedServices
+from tests.conftest import DatabaseUrls
 from tests.contract.libraries import Library, MemoryLibrary, PostgresLibrary
+from tests.contract.stores import House, MemoryHouse, PostgresHouse
+from tests.state import State, open_state
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +32,16 @@ def library(request: pytest.FixtureRequest) -> Library:
 @pytest.fixture
 def tenant(library: Library) -> uuid.UUID:
     return library.tenant()
+
+
+@pytest.fixture(scope="session")
+def state(database_urls: DatabaseUrls) -> Iterator[State]:
+    opened = open_state(database_urls, pool_size=6)
+    yield opened
+    opened.worker.dispose()
+    opened.superuser.dispose()
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def house(request: pytest.FixtureRequest) -> House:
+    return MemoryHouse() if request.param == "memory" else PostgresHouse(request.getfixturevalue("state"))
