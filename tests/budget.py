@@ -11,12 +11,13 @@ from pathlib import PurePosixPath
 import pytest
 
 BUDGETS_S = {
-    "unit": 120,
-    "contract": 180,
-    "integration": 240,
-    "sandbox": 150,
+    "unit": 150,
+    "contract": 120,
+    "integration": 400,
+    "sandbox": 100,
     "celery": 300,
-    "e2e": 400,
+    "faults": 300,
+    "e2e": 120,
 }
 
 _spent: defaultdict[str, float] = defaultdict(float)

@@ -200,7 +200,7 @@ def test_budgets_are_the_ones_of_contributing() -> None:
     }
     assert table == budget.BUDGETS_S
     folders = {path.relative_to(ROOT / "tests").parts[0] for path in tracked() if re.match(r"test_\w+\.py", path.name)}
-    assert folders - {"faults"} <= set(budget.BUDGETS_S)
+    assert folders == set(budget.BUDGETS_S)
 
 
 # --- the project speaks of itself only ---
