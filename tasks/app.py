@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from celery import Celery
+from kombu.transport import TRANSPORT_ALIASES
+
+# By the scheme of the broker's URL, as kombu looks them up.
+TRANSPORT_ALIASES.update(redis="tasks.broker:Transport", rediss="tasks.broker:Transport")
 
 app = Celery("docmill", include=["tasks.stages", "tasks.sweeps", "tasks.runtime", "tasks.points"])
 app.config_from_object("celeryconfig")
