@@ -275,14 +275,20 @@ class PostgresLedger(Repository):
     def reclaim(self, overdue: ledger.Overdue) -> Doorbell | None:
         ref, stage, unit = overdue.ref, overdue.stage, overdue.unit
         table, key = _table(unit)
+        overdue_now = (
+            "(status = 'running' AND lease_until < clock_timestamp()"
+            " OR status = 'queued' AND available_at <= clock_timestamp())"
+        )
+        # A row that is locked is being finished, or its holder froze in its transaction: no reason to keep the
+        # other documents waiting.
         row = self.row(
-            f"UPDATE {table} SET status = 'queued', token = NULL, lease_until = NULL,"
+            f"WITH free AS (SELECT 1 FROM {table} WHERE {key} AND {overdue_now} FOR UPDATE SKIP LOCKED)"
+            f" UPDATE {table} SET status = 'queued', token = NULL, lease_until = NULL,"
             f" lost_alone = lost_alone + CASE WHEN status = 'running' AND lost_leases >= {LOSSES_BEFORE_ALONE}"
             " THEN 1 ELSE 0 END,"
             " lost_leases = lost_leases + CASE WHEN status = 'running' THEN 1 ELSE 0 END,"
             " available_at = least(available_at, clock_timestamp()), rung_at = clock_timestamp()"
-            f" WHERE {key} AND (status = 'running' AND lease_until < clock_timestamp()"
-            " OR status = 'queued' AND available_at <= clock_timestamp()) RETURNING lost_leases",
+            f" WHERE {key} AND {overdue_now} AND EXISTS (SELECT FROM free) RETURNING lost_leases",
             **_key(ref, stage, unit),
         )
         if row is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,7 +64,9 @@ class LeaseKeeper:
             with self._changed:
                 while not self._held:
                     self._changed.wait()
-                self._changed.wait(self._interval_s)
+            # Not cut short by the next stage: most end before their first beat is due.
+            time.sleep(self._interval_s)
+            with self._changed:
                 held = tuple(self._held)
             for lease in held:
                 self._beat(lease)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import structlog
 
-from pipeline.errors import SourceGone
+from pipeline.errors import SourceGone, TransientError
+from pipeline.ledger import Overdue
 from pipeline.ports import Doorbell
 from pipeline.services.deletion import DeletionService
 from pipeline.unit_of_work import SweepFinder, UnitOfWorkFactory
@@ -35,16 +36,24 @@ class SweepService:
             if not held:
                 return ()
             for overdue in self._finder.overdue(BATCH):
-                with self._units(overdue.ref.tenant_id) as uow:
-                    try:
-                        bell = uow.ledger.reclaim(overdue)
-                    except SourceGone:
-                        continue  # it was deleted between finding and reclaiming
-                    uow.commit()
+                try:
+                    bell = self._reclaim(overdue)
+                except SourceGone:
+                    continue  # it was deleted between finding and reclaiming
+                except TransientError as problem:
+                    # What was put back before is rung for; the next pass takes the rest.
+                    log.warning("sweep.cut_short", why=problem.detail, rang=len(bells))
+                    break
                 if bell is not None:
                     log.info("sweep.rang", stage=bell.stage, source=str(bell.ref.source_id), unit=bell.unit)
                     bells.append(bell)
         return tuple(bells)
+
+    def _reclaim(self, overdue: Overdue) -> Doorbell | None:
+        with self._units(overdue.ref.tenant_id) as uow:
+            bell = uow.ledger.reclaim(overdue)
+            uow.commit()
+        return bell
 
     def deletions(self) -> int:
         """Carry out open deletions and drop superseded generations; return how many were worked on."""
