@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from pipeline.logs import configure as configure_logs
 from pipeline.services.runner import Faults
 from pipeline.settings import Settings, load
 from storage.task_queue import CeleryTaskQueue
+from tasks import workdir
 from tasks.faults import faults_of
 
 log = structlog.get_logger()
@@ -92,7 +92,7 @@ _keepers: list[_SandboxKeeper] = []
 def start_instance(instance: Any, **_: Any) -> None:
     """In the main process, before any child: check the deployment, make the work directory, start the sandbox."""
     configure_logs(settings().log_level)
-    directory = Path(tempfile.mkdtemp(prefix="worker-", dir=settings().work_dir))
+    directory = workdir.make(settings().work_dir)
     os.environ[_WORK_DIR] = str(directory)
     os.environ[_MAIN_PID] = str(os.getpid())
     consumed = _consume_in_order(instance.app)
@@ -124,3 +124,4 @@ def stop_instance(**_: Any) -> None:
     for keeper in _keepers:
         keeper.stop()
     _keepers.clear()
+    workdir.remove(work_dir())
