@@ -16,7 +16,8 @@ from sqlalchemy import text
 
 from pipeline import flow
 from pipeline.flow import Stage
-from pipeline.types import Principal, Source
+from pipeline.records import Source
+from pipeline.types import Principal
 from tests.deployment import Deployment
 
 # A supervisor has an ended process running again within 2 s; its pause before the start is up to 1.5 s.

@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -41,9 +42,10 @@ def deployment(own_servers: Servers, tmp_path: Path) -> Iterator[Deployment]:
     started.stop()
 
 
-def start_gateway(deployment: Deployment) -> httpx.Client:
+@contextmanager
+def gateway(deployment: Deployment) -> Iterator[httpx.Client]:
     """A gateway of its own process, and a client of it."""
-    port = network.port_from(network.LOOPBACK, 18000)
+    port = network.free_port()
     address = ("--host", network.LOOPBACK, "--port", str(port))
     log = (deployment.directory / "gateway.log").open("wb")
     process = subprocess.Popen(
@@ -57,16 +59,16 @@ def start_gateway(deployment: Deployment) -> httpx.Client:
     )
     log.close()
     deployment.processes.append(process)
-    client = httpx.Client(base_url=f"http://{network.LOOPBACK}:{port}", timeout=30)
+    with httpx.Client(base_url=f"http://{network.LOOPBACK}:{port}", timeout=30) as client:
 
-    def answers() -> bool:
-        try:
-            return client.get("/healthz").status_code == 200
-        except httpx.TransportError:
-            return False
+        def answers() -> bool:
+            try:
+                return client.get("/healthz").status_code == 200
+            except httpx.TransportError:
+                return False
 
-    deployment.wait_for(answers, 60)
-    return client
+        deployment.wait_for(answers, 60)
+        yield client
 
 
 def token(deployment: Deployment, principal: Principal) -> dict[str, str]:
@@ -134,7 +136,7 @@ def test_a_frozen_broker_delays_no_upload(
     principal = deployment.principal()
     supervisor.keep(deployment.start_worker)
     supervisor.keep(deployment.start_beat)
-    with start_gateway(deployment) as client:
+    with gateway(deployment) as client:
         load = Load(client, token(deployment, principal), seed)
         load.run(1, 1)
         load.took_s.clear()
