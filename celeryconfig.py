@@ -26,6 +26,8 @@ task_acks_late = True
 # A lost child is retried a bounded number of times (see the base task), never rejected into an endless loop.
 task_reject_on_worker_lost = False
 task_retry_on_worker_lost = True
+# Twice, after the dead worker's lease has ended; by then the sweep has usually put the work back.
+task_annotations = {"*": {"max_retries": 2, "default_retry_delay": _settings.lease_s + 5}}
 # A failed or timed-out task is not redelivered: the ledger's sweep decides what runs again.
 task_acks_on_failure = True
 task_acks_on_timeout = True

@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks import floor
 from benchmarks.stack import ALL_QUEUES, REPOSITORY, Stack, documents
 from pipeline.engines.embedding.factory import build_embedder
+from pipeline.records import Source
 from pipeline.settings import load
-from pipeline.types import Source
 
 # Idle services (beat, heartbeats, checkpoints) are measured for this long.
 IDLE_S = 10.0

@@ -23,9 +23,10 @@ from pipeline.engines import media
 from pipeline.entrypoints.embedded.services import EmbeddedServices
 from pipeline.errors import RequestError
 from pipeline.flow import Queue
+from pipeline.records import Source
 from pipeline.services.files import UploadContent, UploadRequest
 from pipeline.settings import load
-from pipeline.types import Principal, Priority, Source
+from pipeline.types import Principal, Priority
 from storage.identity import create_tenant
 
 REPOSITORY = Path(__file__).parents[1]

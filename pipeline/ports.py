@@ -10,6 +10,7 @@ from typing import BinaryIO, Protocol
 
 from pipeline.errors import Failure
 from pipeline.flow import Stage
+from pipeline.records import ListPage, StoredFile
 from pipeline.types import (
     Block,
     Chunk,
@@ -18,14 +19,12 @@ from pipeline.types import (
     FileState,
     GenerationRef,
     IngestMode,
-    ListPage,
     Principal,
     Priority,
     RecognisedPage,
     RetrievalOutcome,
     SearchFilters,
     SearchMode,
-    StoredFile,
     TermCount,
     WindowText,
 )

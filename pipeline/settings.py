@@ -22,11 +22,6 @@ class EmbeddingChoice(StrEnum):
     OPENAI = "openai"
 
 
-class SignedUrls(StrEnum):
-    ON = "on"
-    OFF = "off"
-
-
 class Settings(BaseSettings):
     """The deployment's settings. Environment variables (or ``.env``), prefix ``DOCMILL_``."""
 
@@ -45,7 +40,6 @@ class Settings(BaseSettings):
     broker_url: SecretStr | None = None
     broker_key_prefix: str = "docmill:"
     s3_endpoint: str | None = None
-    s3_public_endpoint: str | None = None
     s3_access_key: SecretStr | None = None
     s3_secret_key: SecretStr | None = None
     s3_bucket: str = "docmill"

@@ -13,18 +13,8 @@ from pipeline.errors import Failure
 from pipeline.flow import Stage
 from pipeline.ledger import Backlog, Candidate, Claim, Overdue, UnitPlan, Work
 from pipeline.ports import BlobStore, Doorbell, FileMetadataStore, KeywordIndex, KnowledgeStore, VectorIndex
-from pipeline.types import (
-    Block,
-    EmbeddingModel,
-    ExtractedDocument,
-    GenerationRef,
-    Json,
-    ListPage,
-    Page,
-    Priority,
-    Source,
-    StoredFile,
-)
+from pipeline.records import ListPage, Source, StoredFile
+from pipeline.types import Block, EmbeddingModel, ExtractedDocument, GenerationRef, Json, Page, Priority
 
 
 @dataclass(frozen=True, slots=True)

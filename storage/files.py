@@ -9,7 +9,8 @@ from sqlalchemy.engine import RowMapping
 
 from pipeline.errors import NotFound
 from pipeline.ports import NewFile
-from pipeline.types import FileState, ListPage, StoredFile
+from pipeline.records import ListPage, StoredFile
+from pipeline.types import FileState
 from storage.rows import Repository, decode_cursor, encode_cursor
 
 _SELECT = """

@@ -12,17 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from pipeline import flow
 from pipeline.errors import Failure, FailureCode, NotFound, SourceGone
 from pipeline.ledger import Work
-from pipeline.types import (
-    Attempt,
-    GenerationRef,
-    GenerationStatus,
-    ListPage,
-    Priority,
-    QueuePosition,
-    Source,
-    SourceKind,
-    SourceStatus,
-)
+from pipeline.records import Attempt, ListPage, QueuePosition, Source
+from pipeline.types import GenerationRef, GenerationStatus, Priority, SourceKind, SourceStatus
 from pipeline.unit_of_work import GenerationFacts, NewSource, PublishedFacts, RegisteredSource
 from storage.rows import Repository, decode_cursor, encode_cursor, of
 

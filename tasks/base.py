@@ -19,15 +19,12 @@ log = structlog.get_logger()
 
 # Bells are published by a background thread; a child that is recycled right after a task must not lose them.
 FLUSH_S = 2.0
-LEASE_S = 20
 
 
 class DocmillTask(Task):
     """Every task of the project. A child that dies is retried twice, after its lease has ended."""
 
     abstract = True
-    max_retries = 2
-    default_retry_delay = LEASE_S + 5
     acks_late = True
 
     def is_spoken(self, version: int) -> bool:

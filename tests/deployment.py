@@ -19,9 +19,10 @@ from sqlalchemy import text
 from pipeline import bootstrap
 from pipeline.bootstrap import GatewayServices
 from pipeline.flow import Queue
+from pipeline.records import Source
 from pipeline.services.files import UploadContent, UploadRequest
 from pipeline.settings import load
-from pipeline.types import IngestMode, Principal, Priority, Source
+from pipeline.types import IngestMode, Principal, Priority
 from storage.engine import build_engine
 from storage.identity import create_tenant
 
@@ -191,7 +192,9 @@ class Deployment:
             "   WHERE e.tenant_id = s.tenant_id AND e.set_id = t.active_set AND e.source_no = s.source_no"
             "   AND e.generation = s.published_generation)"
             " OR EXISTS (SELECT FROM chunks c WHERE c.tenant_id = s.tenant_id AND c.source_id = s.source_id"
-            "   AND c.generation = s.published_generation GROUP BY c.content_hash, c.first_block HAVING count(*) > 1))",
+            "   AND c.generation = s.published_generation GROUP BY c.chunk_id HAVING count(*) > 1)"
+            " OR s.chunk_count <> (SELECT coalesce(max(ordinal), -1) + 1 FROM chunks c WHERE c.tenant_id = s.tenant_id"
+            "   AND c.source_id = s.source_id AND c.generation = s.published_generation))",
             t=tenant_id,
         )
         assert mismatched == []

@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 from pipeline.errors import Conflict, NotFound, TooLarge, UnsupportedType
 from pipeline.ports import AuthorizationPolicy, FileContentStore, NewFile, TaskQueue
-from pipeline.types import FileState, IngestMode, ListPage, Principal, Priority, StoredFile
+from pipeline.records import ListPage, StoredFile
+from pipeline.types import FileState, IngestMode, Principal, Priority
 from pipeline.unit_of_work import NewSource, UnitOfWorkFactory
 
 NAME_BYTES = 200

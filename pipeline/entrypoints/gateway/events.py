@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from pipeline.entrypoints.gateway import shapes
 from pipeline.errors import NotFound, TransientError
+from pipeline.records import Source
 from pipeline.services.reading import ReadingService
-from pipeline.types import GenerationStatus, Principal, Source
+from pipeline.types import GenerationStatus, Principal
 
 MEDIA_TYPE = "text/event-stream"
 # Looks at the ledger that all streams together may make at once: requests keep their threads and connections.

@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from pipeline.errors import Failure
+from pipeline.records import Source, StoredFile
 from pipeline.types import (
     Block,
     Chunk,
@@ -23,10 +24,8 @@ from pipeline.types import (
     NothingReason,
     Page,
     PageMethod,
-    Source,
     SourceKind,
     SourceStatus,
-    StoredFile,
     chunk_id,
 )
 from pipeline.unit_of_work import Receipt
