@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from pipeline.errors import StaleEmbeddingSet, TransientError
 from pipeline.ports import ActiveSet, AuthorizationPolicy, EmbeddingProvider, IndexQuery, Retriever
-from pipeline.retrieval import outcome, rerank
+from pipeline.retrieval import budget, outcome, rerank
 from pipeline.retrieval.fusion import LEG_DEPTH
 from pipeline.retrieval.interpret import Interpretation, interpret
 from pipeline.types import (
@@ -31,11 +31,14 @@ DEFAULT_LIMIT = 10
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What a caller asks: ``limit`` is 1..``MAX_LIMIT``."""
+    """What a caller asks: ``limit`` is 1..``MAX_LIMIT``, ``budget_tokens`` what the hits may take in all, None for
+    any. Tokens are the embedding model's.
+    """
 
     query: str
     mode: SearchMode = SearchMode.HYBRID
     limit: int = DEFAULT_LIMIT
+    budget_tokens: int | None = None
     filters: SearchFilters = field(default_factory=SearchFilters)
 
 
@@ -78,6 +81,8 @@ class SearchService:
             return answer
         with clock.step("rerank"):
             hits = rerank.promote(answer.hits, asked.identifiers)[: request.limit]
+        if request.budget_tokens is not None:
+            hits = budget.within(hits, request.budget_tokens, self._embedder.count_tokens)
         return replace(answer, hits=hits, interpretation=_shown(asked, request), timings_ms=clock.timings())
 
     def _retrieve(

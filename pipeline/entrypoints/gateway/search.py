@@ -58,7 +58,7 @@ class FiltersShape(BaseModel):
 
 
 class QuestionShape(BaseModel):
-    """A question. ``limit`` is how many hits are wanted at most."""
+    """A question. ``limit`` is how many hits are wanted at most, ``budget_tokens`` what they may take in all."""
 
     model_config = ConfigDict(extra="forbid", title="Question")
 
@@ -66,6 +66,7 @@ class QuestionShape(BaseModel):
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
     mode: SearchMode = SearchMode.HYBRID
     filters: FiltersShape = FiltersShape()
+    budget_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
 
 
 @router.post(
@@ -93,6 +94,7 @@ def _request(question: QuestionShape) -> SearchRequest:
         query=question.query,
         mode=question.mode,
         limit=question.limit,
+        budget_tokens=question.budget_tokens,
         filters=SearchFilters(
             source_ids=tuple(filters.source_id),
             media_types=tuple(filters.media_type),
