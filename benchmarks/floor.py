@@ -16,7 +16,7 @@ from pipeline.engines.ocr.tesseract import TesseractOcr
 from pipeline.engines.sandbox.client import SandboxDeath, SandboxReply
 from pipeline.engines.sandbox.jobs import JOBS
 from pipeline.errors import Failure
-from pipeline.ports import EmbeddingProvider
+from pipeline.ports import ChunkingStrategy, EmbeddingProvider
 from pipeline.settings import Settings
 from pipeline.stages.extract import assemble
 from pipeline.stages.keywords import terms_of
@@ -43,6 +43,7 @@ class Floor:
 
     settings: Settings
     embedder: EmbeddingProvider
+    chunker: ChunkingStrategy
 
     def chunks(self, path: Path) -> tuple[Chunk, ...]:
         """A document's chunks, none when it is refused; everything before embedding."""
@@ -66,7 +67,7 @@ class Floor:
         if isinstance(document, Failure):
             return ()
         document = self._recognised(document, path, media_type, TesseractOcr(asker, limits, self._languages()))
-        return bootstrap.chunker().split(document.blocks)
+        return self.chunker.split(document.blocks)
 
     def _languages(self) -> tuple[str, ...]:
         return bootstrap.ocr_languages(self.settings)

@@ -16,6 +16,7 @@ import weasyprint
 
 from benchmarks import floor
 from benchmarks.stack import MAIN_QUEUES, Stack
+from pipeline import bootstrap
 from pipeline.engines.embedding.factory import build_embedder
 from pipeline.services.search import SearchRequest
 from pipeline.settings import load
@@ -116,7 +117,7 @@ def main() -> int:
             question = SearchRequest("release code of the emergency gate", SearchMode.HYBRID, 1)
             answer = stack.gateway.search.search(stack.principal, question)
             settings = load()
-            raw = floor.Floor(settings, build_embedder(settings))
+            raw = floor.Floor(settings, build_embedder(settings), bootstrap.chunker())
             raw.embed(raw.chunks(warm))
             began = time.monotonic()
             chunks = raw.chunks(document)

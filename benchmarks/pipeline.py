@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks import floor
 from benchmarks.stack import ALL_QUEUES, REPOSITORY, Stack, documents
+from pipeline import bootstrap
 from pipeline.engines.embedding.factory import build_embedder
 from pipeline.records import Source
 from pipeline.settings import load
@@ -35,8 +36,9 @@ def _say(text: str) -> None:
 
 def _floor_in_child(paths: list[Path], answer: Any) -> None:
     settings = load()
-    measured = floor.Floor(settings, build_embedder(settings))
-    measured.ingest(paths[0])  # loads the model and the parsers
+    measured = floor.Floor(settings, build_embedder(settings), bootstrap.chunker())
+    for path in {path.suffix: path for path in paths}.values():
+        measured.ingest(path)  # loads the model and the parsers
     before = floor.cpu_s()
     chunks = sum(measured.ingest(path) for path in paths)
     answer.put((floor.cpu_s() - before, chunks))

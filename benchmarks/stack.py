@@ -147,9 +147,9 @@ class Stack:
 
 
 def documents(directory: Path) -> list[Path]:
-    """Every file of an accepted type below a directory, in order."""
+    """Every file of a type that is read below a directory, in order."""
     return sorted(
         path
         for path in directory.rglob("*")
-        if path.is_file() and media.media_type_for(path.name) is not None and path.stat().st_size
+        if path.is_file() and media.is_readable(media.media_type_for(path.name) or "") and path.stat().st_size
     )
