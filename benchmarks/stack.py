@@ -151,5 +151,8 @@ def documents(directory: Path) -> list[Path]:
     return sorted(
         path
         for path in directory.rglob("*")
-        if path.is_file() and media.is_readable(media.media_type_for(path.name) or "") and path.stat().st_size
+        if path.is_file()
+        and (kind := media.find(media.media_type_for(path.name) or "")) is not None
+        and kind.reader is not None
+        and path.stat().st_size
     )
