@@ -206,7 +206,9 @@ class StageRunner:
         with self._units(work.ref.tenant_id) as uow:
             uow.sources.hold(work.ref)
             uow.ledger.fan_out(work.ref, lease.stage, lease.token, outcome.units)
+            self._faults.point("result-written", lease.stage)
             uow.commit()
+        self._faults.point("committed", lease.stage)
         bells = tuple(Doorbell(work.ref, lease.stage, work.priority, unit.unit, unit.size) for unit in outcome.units)
         return Step(Next.STOP, bells)
 
