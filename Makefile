@@ -59,7 +59,7 @@ bench: setup ## what the pipeline costs and gains, measured here; minutes
 	$(BIN)/python -m benchmarks.long_pdf
 
 faults: setup ## the tests that kill, freeze and flood real processes
-	@$(BIN)/python -m pytest -m faults -p no:xdist $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.faults $(PYTEST_ARGS)
 
 build: setup ## the wheel, in dist/
 	@$(BIN)/python -m hatchling build -t wheel

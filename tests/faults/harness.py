@@ -22,6 +22,8 @@ from tests.deployment import Deployment
 
 # A supervisor has an ended process running again within 2 s; its pause before the start is up to 1.5 s.
 RESTART_PAUSE_S = 1.0
+# Leases of tests that wait for several of them to end.
+SHORT_LEASE = {"DOCMILL_LEASE_S": "3", "DOCMILL_HEARTBEAT_S": "0.5"}
 _POLL_S = 0.1
 POINTS = ("claimed", "bytes-read", "result-written", "committed", "published", "pre-ack")
 # Where a stage that is interrupted has not been committed yet.
@@ -211,22 +213,31 @@ class Failpoints:
 def recovery_s(deployment: Deployment, ledger: Ledger, hit: Hit) -> float | None:
     """Seconds from a kill until the work it interrupted was in hand again; None when nothing was interrupted.
 
-    Before the commit that is the next claim of the same row, after it the first claim of the next stage.
+    Before the commit that is the next claim of the same row, after it the first claim of what it let go on: the
+    units of a stage that was divided, or the next stage.
     """
     if hit.point in BEFORE_COMMIT:
         again = ledger.second_claim(hit.source, hit.stage, hit.unit, hit.at)
         return None if again is None else again - hit.at
+    units = _times(deployment, hit, "ingest_units", hit.stage)
+    if units and hit.unit is None:
+        return max(0.0, min(started for started, _ in units) - hit.at)
     following = flow.successor(hit.stage)
-    if following is None:
+    if following is None or any(finished > hit.at for _, finished in units):
         return None
-    rows = deployment.sql(
-        "SELECT extract(epoch FROM started_at)::float8 FROM ingest_stages"
-        " WHERE source_id = :s AND generation = 1 AND stage = :stage",
-        s=hit.source,
-        stage=following,
-    )
-    started = float(str(rows[0][0]))
+    ((started, _),) = _times(deployment, hit, "ingest_stages", following)
     return max(0.0, started - hit.at)
+
+
+def _times(deployment: Deployment, hit: Hit, table: str, stage: Stage) -> list[tuple[float, float]]:
+    """When the rows of a stage were first claimed and when they were finished."""
+    rows = deployment.sql(
+        "SELECT extract(epoch FROM started_at)::float8, extract(epoch FROM finished_at)::float8"
+        f" FROM {table} WHERE source_id = :s AND generation = 1 AND stage = :stage",
+        s=hit.source,
+        stage=stage,
+    )
+    return [(float(str(started)), float(str(finished))) for started, finished in rows]
 
 
 def attempts_beyond_kills(

@@ -1,21 +1,25 @@
-"""A worker that stands still past its lease, and a broker that does."""
+"""A worker that stands still past its lease, in its work and in a transaction."""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from pipeline.flow import Stage
+from pipeline.services.deletion import DeletionService
+from pipeline.services.sweeps import SweepService
 from pipeline.types import Principal
+from tests.conftest import DatabaseUrls
 from tests.deployment import Deployment
 from tests.faults import documents
-from tests.faults.harness import Failpoints, Supervisor, assert_all_published
-
-SHORT_LEASE = {"DOCMILL_LEASE_S": "3", "DOCMILL_HEARTBEAT_S": "0.5"}
+from tests.faults.harness import SHORT_LEASE, Failpoints, Supervisor, assert_all_published
+from tests.state import open_state
 
 
 @pytest.mark.fault(
@@ -52,3 +56,29 @@ def _state(deployment: Deployment, principal: Principal) -> Sequence[object]:
         deployment.sql(f"SELECT * FROM {table} WHERE tenant_id = :t ORDER BY 1, 2, 3, 4", t=principal.tenant_id)
         for table in ("sources", "generations", "ingest_stages", "chunks", "chunk_terms", "blocks")
     ]
+
+
+@pytest.mark.fault(
+    "T4",
+    "a row is locked by a transaction that does not go on, two other leases have ended",
+    "the sweep rings for the others and does not wait for the lock",
+)
+def test_a_frozen_transaction_does_not_stop_the_sweep(database_urls: DatabaseUrls, observed: dict[str, object]) -> None:
+    state = open_state(database_urls)
+    refs = [state.admitted() for _ in range(3)]
+    for ref in refs:
+        state.claimed(ref, Stage.REGISTER)
+        state.expire(ref)
+    unused = cast("DeletionService", None)
+    sweeps = SweepService(state.finder, state.units, unused, 600)
+    with state.units(refs[0].tenant_id) as frozen:
+        frozen.ledger.progress(refs[0], Stage.REGISTER, 1, 2)
+        began = time.monotonic()
+        rung = {bell.ref for bell in sweeps.stuck()}
+        took = time.monotonic() - began
+    assert rung & set(refs) == {refs[1], refs[2]}
+    assert refs[0] in {bell.ref for bell in sweeps.stuck()}
+    observed["sweep took"] = f"{took * 1000:.0f} ms"
+    assert took < 2
+    state.worker.dispose()
+    state.superuser.dispose()
