@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import tempfile
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 import weasyprint
 
 from benchmarks import floor
-from benchmarks.stack import MAIN_QUEUES, Stack
+from benchmarks.stack import CALM, MAIN_QUEUES, Stack
 from pipeline import bootstrap
 from pipeline.engines.embedding.factory import build_embedder
 from pipeline.services.search import SearchRequest
@@ -100,6 +101,7 @@ def main() -> int:
     parser.add_argument("--pages", type=int, default=200)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     arguments = parser.parse_args()
+    os.environ.update(CALM)
     with tempfile.TemporaryDirectory() as holder:
         document = Path(holder) / "manual.pdf"
         manual(arguments.pages, document)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks import floor
-from benchmarks.stack import ALL_QUEUES, REPOSITORY, Stack, documents
+from benchmarks.stack import ALL_QUEUES, CALM, REPOSITORY, Stack, documents
 from pipeline import bootstrap
 from pipeline.engines.embedding.factory import build_embedder
 from pipeline.records import Source
@@ -46,6 +47,7 @@ def _floor_in_child(paths: list[Path], answer: Any) -> None:
 
 def floor_cpu_s(paths: list[Path]) -> tuple[float, int]:
     """CPU seconds and chunks of the bare stage functions, in a fresh process, after a warm-up."""
+    os.environ.update(CALM)
     context = multiprocessing.get_context("spawn")
     answer = context.Queue()
     process = context.Process(target=_floor_in_child, args=(paths, answer))

@@ -32,6 +32,8 @@ from storage.identity import create_tenant
 REPOSITORY = Path(__file__).parents[1]
 READY_S = 120.0
 ENDED = frozenset({"published", "failed", "cancelled", "superseded"})
+# What docmill up sets for every process; without it Tesseract burns a second core for nothing.
+CALM = {"OMP_NUM_THREADS": "1", "OMP_THREAD_LIMIT": "1", "TOKENIZERS_PARALLELISM": "false"}
 ALL_QUEUES = ",".join(Queue)
 MAIN_QUEUES = ",".join(queue for queue in Queue if queue is not Queue.EMBED)
 
@@ -80,13 +82,12 @@ class Stack:
         self._holder.cleanup()
 
     def _start(self, arguments: Sequence[str]) -> None:
-        calm = {"OMP_NUM_THREADS": "1", "OMP_THREAD_LIMIT": "1", "TOKENIZERS_PARALLELISM": "false"}
         with (self._directory / f"process-{len(self._processes)}.log").open("wb") as log:
             self._processes.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "celery", "-A", "tasks.app:app", *arguments, "--loglevel", "WARNING"],
                     cwd=REPOSITORY,
-                    env={**os.environ, **calm, "REMAP_SIGTERM": "SIGQUIT", "DOCMILL_LOG_LEVEL": "WARNING"},
+                    env={**os.environ, **CALM, "REMAP_SIGTERM": "SIGQUIT", "DOCMILL_LOG_LEVEL": "WARNING"},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
