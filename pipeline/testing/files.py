@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from pipeline.errors import Invalid, NotFound
 from pipeline.ports import NewFile
-from pipeline.types import FileState, ListPage, StoredFile
+from pipeline.records import ListPage, StoredFile
+from pipeline.types import FileState
 
 _SHOWN = frozenset({FileState.STORED, FileState.QUARANTINED})
 

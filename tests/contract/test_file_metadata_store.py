@@ -10,7 +10,8 @@ from sqlalchemy.exc import IntegrityError
 
 from pipeline.errors import Invalid, NotFound
 from pipeline.ports import NewFile
-from pipeline.types import FileState, StoredFile
+from pipeline.records import StoredFile
+from pipeline.types import FileState
 from tests.contract.stores import SUBJECTS, House
 
 OWN, TEAM = SUBJECTS
