@@ -85,7 +85,12 @@ def engine(settings: Settings, role: str, *, pool_size: int | None = None) -> En
     """The engine of a role: its own URL, or the common one. Raises ConfigurationError when neither is set."""
     url = getattr(settings, f"database_url_{role}") or settings.database_url
     dsn = require(url, f"DOCMILL_DATABASE_URL_{role.upper()}", "a postgresql:// URL")
-    return build_engine(dsn, pool_size=pool_size or settings.database_pool_size, application=f"docmill-{role}")
+    return build_engine(
+        dsn,
+        pool_size=pool_size or settings.database_pool_size,
+        application=f"docmill-{role}",
+        ping=role != "worker",
+    )
 
 
 def content_store(settings: Settings) -> S3ContentStore:

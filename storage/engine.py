@@ -19,14 +19,18 @@ _TRANSIENT_CODES = frozenset({"40001", "40P01", "55P03"})
 RETRIED_AT_ONCE = frozenset({"40001", "40P01"})
 
 
-def build_engine(url: str, *, pool_size: int, application: str) -> Engine:
-    """An engine that connects lazily; forked children dispose of it before first use."""
+def build_engine(url: str, *, pool_size: int, application: str, ping: bool = True) -> Engine:
+    """An engine that connects lazily; forked children dispose of it before first use.
+
+    ``ping`` tries a pooled connection before each use. A worker does without: what it was doing is put back anyway,
+    and the question costs more than many of its statements.
+    """
     return create_engine(
         url.replace("postgresql://", "postgresql+psycopg2://", 1),
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=30,
-        pool_pre_ping=True,
+        pool_pre_ping=ping,
         pool_recycle=1800,
         connect_args={
             "application_name": application,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +26,8 @@ log = structlog.get_logger()
 SANDBOX_DEATHS = 2
 # Losses while the document ran alone, after which it is held to kill its workers.
 LOSSES_ALONE = 5
+# Progress is told no more often than a reader could follow.
+PROGRESS_S = 0.5
 # Deadlocks and serialisation failures are tried again at once, this many times in all.
 COMMIT_TRIES = 3
 _AT_ONCE = frozenset({"40001", "40P01"})
@@ -68,11 +71,13 @@ class _Progress:
         self._units = units
         self._lease = lease
         self._faults = faults
+        self._told = time.monotonic()
 
     def step(self, done: int, total: int) -> None:
         self._lease.check()
-        if self._lease.unit is not None:
-            return  # a unit counts when it is done
+        if self._lease.unit is not None or time.monotonic() - self._told < PROGRESS_S:
+            return  # a unit counts when it is done, and what is quick is done before anybody looks
+        self._told = time.monotonic()
         with self._units(self._lease.ref.tenant_id) as uow:
             uow.sources.hold(self._lease.ref)
             uow.ledger.progress(self._lease.ref, self._lease.stage, done, total)
