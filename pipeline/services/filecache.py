@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import time
 from pathlib import Path
 
 from pipeline.errors import NotFound, SourceGone, TransientError
@@ -13,6 +14,9 @@ from pipeline.ports import FileContentStore
 # Copies beyond this many bytes go, the least recently used first.
 CACHE_BYTES = 2 * 1024**3
 _BLOCK = 1024 * 1024
+# Copies under way begin with this; one that was not written to for so long is of a process that died.
+_PART = "part-"
+_ABANDONED_S = 3600.0
 
 
 class FileCache:
@@ -29,11 +33,15 @@ class FileCache:
         :class:`SourceGone` when the object is no more.
         """
         path = self._directory / sha256
-        if path.exists():
+        try:
             os.utime(path)
-            return path
+        except FileNotFoundError:
+            return self._load(key, sha256, path)
+        return path
+
+    def _load(self, key: str, sha256: str, path: Path) -> Path:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self._directory, prefix="part-")
+        handle, name = tempfile.mkstemp(dir=self._directory, prefix=_PART)
         os.close(handle)
         part = Path(name)
         try:
@@ -55,6 +63,8 @@ class FileCache:
                 status = path.stat()
             except FileNotFoundError:
                 continue  # another process took it away first
+            if path.name.startswith(_PART) and time.time() - status.st_mtime < _ABANDONED_S:
+                continue
             sizes.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in sizes)
         for _, size, path in sorted(sizes):

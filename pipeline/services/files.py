@@ -14,22 +14,26 @@ from pipeline.types import FileState, IngestMode, Principal, Priority
 from pipeline.unit_of_work import NewSource, UnitOfWorkFactory
 
 NAME_BYTES = 200
-# Controls, format characters (bidi overrides among them), surrogates and private use never stand in a name.
-_REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+# Controls, format characters (bidi overrides among them), surrogates, private use and line ends never stand in a name.
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _SEPARATORS = frozenset("/\\")
+# A name that begins or ends with these would look like another, or like none.
+_PADDING = "." + "".join(chr(code) for code in range(0x3001) if unicodedata.category(chr(code)) == "Zs")
 
 
 def display_name(name: str) -> str:
     """A file name fit to show: NFC, without controls, bidi overrides and separators, at most 200 bytes."""
     kept = "".join(
         "_" if letter in _SEPARATORS else letter
-        for letter in unicodedata.normalize("NFC", name)
+        for letter in name
         if unicodedata.category(letter) not in _REFUSED_CATEGORIES
-    ).strip(" .")
+    )
+    # Last, for what was taken out may have stood between a letter and its accent.
+    kept = unicodedata.normalize("NFC", kept).strip(_PADDING)
     if len(kept.encode()) > NAME_BYTES:
         stem, dot, ending = kept.rpartition(".")
         ending = dot + ending if stem and len(ending) <= 16 else ""
-        kept = kept.encode()[: NAME_BYTES - len(ending.encode())].decode(errors="ignore").rstrip() + ending
+        kept = kept.encode()[: NAME_BYTES - len(ending.encode())].decode(errors="ignore").rstrip(_PADDING) + ending
     return kept or "unnamed"
 
 

@@ -49,7 +49,8 @@ class LeaseKeeper:
     def hold(self, lease: Lease) -> Iterator[Lease]:
         with self._changed:
             self._held.add(lease)
-            if self._thread is None:
+            # A bug that ended the thread must not cost every later lease of the process.
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="lease-keeper", daemon=True)
                 self._thread.start()
             self._changed.notify()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from pipeline.errors import Invalid
 from pipeline.ports import AuthorizationPolicy
 from pipeline.records import ListPage, Source
 from pipeline.stages.window import WINDOW_BLOCKS, window
@@ -42,7 +43,9 @@ class ReadingService:
             return uow.sources.page(subjects, limit, cursor)
 
     def document(self, principal: Principal, source_id: uuid.UUID, from_block: int, limit: int) -> DocumentWindow:
-        """At most ``limit`` blocks from ``from_block``, or why there are none. Raises NotFound."""
+        """At most ``limit`` blocks from ``from_block``, or why there are none. Raises NotFound and Invalid."""
+        if from_block < 0:
+            raise Invalid("from_block counts from 0")
         subjects = self._policy.effective_subjects(principal)
         with self._units(principal.tenant_id) as uow:
             ref = uow.sources.readable(source_id, subjects)

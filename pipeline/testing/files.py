@@ -73,9 +73,9 @@ class MemoryFiles:
         self._files[file_id] = replace(found, state=to)
         return True
 
-    def state(self, file_id: uuid.UUID) -> FileState:
-        """What nobody is shown: the state of any file."""
-        return self._files[file_id].state
+    def states(self) -> dict[uuid.UUID, FileState]:
+        """What nobody is shown: every file's state, pending ones included."""
+        return {file_id: file.state for file_id, file in self._files.items()}
 
     def _shown(self, subjects: Collection[str]) -> list[StoredFile]:
         return [

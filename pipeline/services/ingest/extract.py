@@ -34,6 +34,8 @@ class Extract:
         if profile.pages >= flow.SINGLE_WINDOW_PAGES:
             return FanOut(_windows(profile.pages))
         watch.step(0, profile.pages)
+        # Anew: in the minutes that opening may take, other documents can push the copy out.
+        content = self._cache.fetch(work.content_key, work.sha256)
         window = self._parser.read(content, work.media_type, 1, profile.pages)
         if isinstance(window, Failure):
             return window

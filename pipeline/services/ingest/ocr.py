@@ -62,11 +62,13 @@ class Ocr:
         return self._store(uow, work, pages)
 
     def _recognise(self, work: Work, pages: Sequence[int], watch: Watch) -> tuple[RecognisedPage, ...] | Failure:
-        content = self._cache.fetch(work.content_key, work.sha256)
+        self._cache.fetch(work.content_key, work.sha256)
         watch.point("bytes-read")
         recognised: list[RecognisedPage] = []
         for done, page in enumerate(pages):
             watch.step(done, len(pages))
+            # For each page anew: in the minutes that a page may take, other documents can push the copy out.
+            content = self._cache.fetch(work.content_key, work.sha256)
             answer = self._engine.recognize(content, work.media_type, (page,), self._languages)
             if isinstance(answer, Failure):
                 return answer
