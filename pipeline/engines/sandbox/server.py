@@ -52,12 +52,20 @@ class Registry:
             job = self._jobs[name]
             for module in job.preload:
                 importlib.import_module(module)
-            function = getattr(importlib.import_module(job.module), job.function)
+            function = _named(job.target)
+            if job.rehearsal is not None:
+                _named(job.rehearsal)()
             self._loaded[name] = cast("child.JobFunction", function)
             # What is imported is here to stay: frozen, the collector does not touch (and copy) it after a fork.
             gc.collect()
             gc.freeze()
         return self._loaded[name]
+
+
+def _named(target: str) -> Callable[..., object]:
+    """What ``module:function`` names."""
+    module, _, function = target.partition(":")
+    return cast("Callable[..., object]", getattr(importlib.import_module(module), function))
 
 
 class Server:
