@@ -27,7 +27,7 @@ from pipeline.settings import load
 # Idle services (beat, heartbeats, checkpoints) are measured for this long.
 IDLE_S = 10.0
 # Enough to keep two processes busy, so that the last document is no large share of the whole.
-LEAST_DOCUMENTS = 35
+LEAST_DOCUMENTS = 70
 SOLO = ("--queues", ALL_QUEUES, "--pool", "solo")
 
 
