@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 
 from pipeline import logs, settings
 from pipeline.bootstrap import GatewayServices, gateway_services
-from pipeline.entrypoints.gateway import events, files, operations, problems, search, sources
+from pipeline.entrypoints.gateway import docs, events, files, operations, problems, search, sources
 from pipeline.entrypoints.gateway.edge import Edge
 from pipeline.entrypoints.gateway.identity import token_reader
 from pipeline.entrypoints.gateway.metrics import Metrics
@@ -29,6 +29,7 @@ def create_app(services: GatewayServices, deployment: Settings) -> FastAPI:
         version=metadata.version("docmill"),
         description=_DESCRIPTION,
         redoc_url=None,
+        docs_url=None,
         redirect_slashes=False,
         middleware=[Middleware(Edge, metrics=counters)],
     )
@@ -39,7 +40,7 @@ def create_app(services: GatewayServices, deployment: Settings) -> FastAPI:
     app.state.store_threads = anyio.CapacityLimiter(files.STORING_AT_ONCE)
     app.state.event_polls = anyio.CapacityLimiter(events.CONCURRENT_LOOKS)
     problems.install(app)
-    for router in (files.router, sources.router, search.router, operations.router):
+    for router in (files.router, sources.router, search.router, operations.router, docs.router):
         app.include_router(router)
     return app
 

@@ -32,6 +32,9 @@ _API_HARDENING = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 _DOCS = "/docs"
+_DOCS_HARDENING = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+}
 # A refused upload is answered, its producer is given a moment to read the answer, and the connection is closed:
 # closing at once would reset it, and the answer could be lost on its way.
 _LINGER_S = 1.0
@@ -104,8 +107,7 @@ class _Exchange:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers.update(_HARDENING)
-            if self._scope["path"] != _DOCS:
-                headers.update(_API_HARDENING)
+            headers.update(_DOCS_HARDENING if self._scope["path"] == _DOCS else _API_HARDENING)
             if self._open:
                 headers["Connection"] = "close"
         elif self._open and not message.get("more_body", False):

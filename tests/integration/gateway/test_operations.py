@@ -90,7 +90,19 @@ def test_the_description_lists_exactly_the_calls_there_are(gateway: Gateway) -> 
                 problem = call["responses"]["401"]["content"]
                 assert problem == {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     assert _dangling(described) == []
-    assert gateway.client.get("/docs").status_code == 200
+
+
+def test_the_page_of_calls_is_complete_and_fetches_nothing(gateway: Gateway) -> None:
+    page = gateway.client.get("/docs")
+    assert page.status_code == 200
+    assert "script-src" not in page.headers["Content-Security-Policy"]
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "<script" not in page.text
+    assert "://" not in page.text
+    for path, verbs in gateway.client.get("/openapi.json").json()["paths"].items():
+        for verb in verbs:
+            assert f"<code>{verb.upper()} {path}</code>" in page.text
+    assert "budget_tokens" in page.text
 
 
 def _dangling(described: dict[str, Any]) -> list[str]:
