@@ -108,6 +108,10 @@ class SourceGone(DocmillError):
     """The source was removed, cancelled or superseded while a stage ran; nothing may be written."""
 
 
+class OriginalMissing(SourceGone):
+    """The store no longer has the original's bytes: the source is being removed, or its object was lost."""
+
+
 class StaleEmbeddingSet(DocmillError):
     """The tenant's active embedding set changed while a query was embedded; embed it anew and search again."""
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipeline.errors import NotFound, SourceGone, TransientError
+from pipeline.errors import NotFound, OriginalMissing, TransientError
 from pipeline.ports import FileContentStore
 
 # Copies beyond this many bytes go, the least recently used first.
@@ -30,7 +30,7 @@ class FileCache:
         """A local file whose bytes have this sha256.
 
         Raises ``TransientError('s3', …)`` when the store fails or gives other bytes than were stored, and
-        :class:`SourceGone` when the object is no more.
+        :class:`OriginalMissing` when the object is no more.
         """
         path = self._directory / sha256
         try:
@@ -50,7 +50,7 @@ class FileCache:
                 raise TransientError("s3", "the object's bytes are not those that were stored")
             part.replace(path)
         except NotFound as problem:
-            raise SourceGone("the original's bytes are gone") from problem
+            raise OriginalMissing("the original's bytes are gone") from problem
         finally:
             part.unlink(missing_ok=True)
         self._shrink(keep=path)

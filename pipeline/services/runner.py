@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import structlog
 
 from pipeline import ledger
-from pipeline.errors import Failure, FailureCode, LeaseLost, SourceGone, TransientError
+from pipeline.errors import Failure, FailureCode, LeaseLost, OriginalMissing, SourceGone, TransientError
 from pipeline.flow import Stage
 from pipeline.ledger import UnitPlan, Won, Work
 from pipeline.ports import Doorbell
@@ -21,11 +21,15 @@ from pipeline.types import GenerationRef, Priority
 from pipeline.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 # A parser that dies twice on the same bytes will die a third time.
 SANDBOX_DEATHS = 2
 # Losses while the document ran alone, after which it is held to kill its workers.
 LOSSES_ALONE = 5
+# While Postgres is away, claiming and giving back are tried for this long: longer than a restart, shorter than a lease.
+AWAY_S = 12.0
+AWAY_PAUSE_S = 1.0
 # Progress is told no more often than a reader could follow.
 PROGRESS_S = 0.5
 # Deadlocks and serialisation failures are tried again at once, this many times in all.
@@ -104,17 +108,19 @@ class StageRunner:
 
     def run(self, ref: GenerationRef, stage: Stage, unit: int | None, *, alone: bool) -> Step:
         """Run it if it may run now. Raises only bugs, and TransientError when Postgres itself is away."""
-        with self._units(ref.tenant_id) as uow:
-            claim = uow.ledger.claim(ref, stage, unit, alone=alone)
-            if isinstance(claim, Won):
-                work = uow.sources.work(ref)
-                plan = None if unit is None else uow.ledger.unit(ref, stage, unit)
-            uow.commit()
+        try:
+            return self._run(ref, stage, unit, alone=alone)
+        except (LeaseLost, SourceGone) as problem:
+            log.info("stage.abandoned", stage=stage, source=str(ref.source_id), why=str(problem))
+            return Step(Next.STOP, ended=isinstance(problem, SourceGone))
+
+    def _run(self, ref: GenerationRef, stage: Stage, unit: int | None, *, alone: bool) -> Step:
+        claim, work, plan = _patiently(lambda: self._claim(ref, stage, unit, alone=alone))
         if isinstance(claim, ledger.MustRunAlone):
             return Step(Next.STOP, (Doorbell(ref, stage, self._priority(ref), unit, 1, alone=True),))
         if isinstance(claim, ledger.AlreadyDone):
             return STOP if unit is not None else CONTINUE
-        if not isinstance(claim, Won):
+        if not isinstance(claim, Won) or work is None:
             log.info("stage.not_claimed", stage=stage, source=str(ref.source_id), answer=type(claim).__name__)
             return STOP
         self._faults.point("claimed", stage)
@@ -127,9 +133,22 @@ class StageRunner:
                 return self._work(work, plan, lease)
         except TransientError as problem:
             return self._defer(lease, problem)
-        except (LeaseLost, SourceGone) as problem:
-            log.info("stage.abandoned", stage=stage, source=str(ref.source_id), why=str(problem))
-            return Step(Next.STOP, ended=isinstance(problem, SourceGone))
+        except OriginalMissing as problem:
+            # Of a source that is being removed this says so; of any other it is the end, as nobody could read it.
+            log.error("original.missing", stage=stage, source=str(ref.source_id), why=str(problem))  # noqa: TRY400
+            return self._fail(work, lease, Failure(FailureCode.VALIDATION_FAILED, "The stored original is missing."))
+
+    def _claim(
+        self, ref: GenerationRef, stage: Stage, unit: int | None, *, alone: bool
+    ) -> tuple[ledger.Claim, Work | None, UnitPlan | None]:
+        work = plan = None
+        with self._units(ref.tenant_id) as uow:
+            claim = uow.ledger.claim(ref, stage, unit, alone=alone)
+            if isinstance(claim, Won):
+                work = uow.sources.work(ref)
+                plan = None if unit is None else uow.ledger.unit(ref, stage, unit)
+            uow.commit()
+        return claim, work, plan
 
     def _priority(self, ref: GenerationRef) -> Priority:
         with self._units(ref.tenant_id) as uow:
@@ -247,7 +266,26 @@ class StageRunner:
             waiting=problem.dependency,
             why=problem.detail,
         )
-        with self._units(lease.ref.tenant_id) as uow:
-            uow.ledger.defer(lease.ref, lease.stage, lease.unit, lease.token, problem.dependency, problem.retry_after_s)
-            uow.commit()
+
+        def put_back() -> None:
+            with self._units(lease.ref.tenant_id) as uow:
+                uow.ledger.defer(
+                    lease.ref, lease.stage, lease.unit, lease.token, problem.dependency, problem.retry_after_s
+                )
+                uow.commit()
+
+        _patiently(put_back)
         return STOP
+
+
+def _patiently(act: Callable[[], T]) -> T:
+    """Do it as soon as Postgres answers. Its restarts must not count as workers that died of their documents."""
+    last_try_at = time.monotonic() + AWAY_S
+    while True:
+        try:
+            return act()
+        except TransientError as problem:
+            if time.monotonic() > last_try_at:
+                raise
+            log.info("ledger.away", why=problem.detail)
+            time.sleep(AWAY_PAUSE_S)
