@@ -94,7 +94,7 @@ class CeleryTaskQueue:
 
     def _submit(self, job: Callable[[], None]) -> None:
         with self._lock:
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="doorbell", daemon=True)
                 self._thread.start()
         try:
