@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.entrypoints.embedded.services import EmbeddedServices
-from tests.conftest import DatabaseUrls
 from tests.deployment import Deployment
 from tests.faults.harness import Supervisor, supervised
 from tests.faults.servers import Servers, running
+from tests.services_host import MIGRATED
 
 SEED_VARIABLE = "FAULTS_SEED"
 
@@ -23,10 +23,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def deployment(
-    services: EmbeddedServices, database_name: str, database_urls: DatabaseUrls, tmp_path: Path
-) -> Iterator[Deployment]:
-    started = Deployment(services.settings_environment(database_name), database_urls.superuser, tmp_path)
+def deployment(services: EmbeddedServices, tmp_path: Path) -> Iterator[Deployment]:
+    """Over a database of its own: what another test left in flight would take its places at admission."""
+    name = f"deployment_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
+    services.copy_database(MIGRATED, name)
+    started = Deployment(services.settings_environment(name), services.database_url("postgres", name), tmp_path)
     yield started
     started.stop()
 

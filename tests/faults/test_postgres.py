@@ -10,12 +10,13 @@ import pytest
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from pipeline.errors import ConfigurationError
+from pipeline.errors import ConfigurationError, Failure, FailureCode
+from storage.content import S3ContentStore
 from storage.preflight import UNPROTECTED_TABLES, preflight
 from tests.conftest import DatabaseUrls
 from tests.deployment import Deployment
 from tests.faults import documents
-from tests.faults.harness import assert_all_published, supervised
+from tests.faults.harness import Supervisor, assert_all_published, supervised
 from tests.faults.servers import Servers
 
 DOWN_S = 2.0
@@ -55,8 +56,33 @@ def test_postgres_killed_in_the_middle(
                 "worker restarts": supervisor.restarts,
             }
             assert_all_published(deployment, principal, sources)
+            assert most[0][1] == 0  # an outage is no document's fault
     finally:
         deployment.stop()
+
+
+@pytest.mark.fault(
+    "T12",
+    "the original of one of two documents is lost from the store",
+    "it fails with a reason instead of holding its place for ever",
+)
+def test_a_lost_original_is_a_failure(
+    deployment: Deployment, supervisor: Supervisor, content_store: S3ContentStore, seed: int
+) -> None:
+    principal = deployment.principal()
+    notes = [documents.short(seed, number) for number in range(2)]
+    ids = [deployment.upload(principal, note.body, note.filename, note.media_type) for note in notes]
+    ((key,),) = deployment.sql(
+        "SELECT v.content_key FROM file_versions v JOIN source_files s USING (tenant_id, file_id)"
+        " WHERE s.source_id = :s",
+        s=ids[0],
+    )
+    content_store.delete(str(key))
+    supervisor.keep(deployment.start_worker)
+    supervisor.keep(deployment.start_beat)
+    lost, kept = deployment.wait_ended(principal, ids, 60)
+    assert lost.latest.failure == Failure(FailureCode.VALIDATION_FAILED, "The stored original is missing.")
+    assert kept.status == "ready"
 
 
 def _done(deployment: Deployment) -> int:
