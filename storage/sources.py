@@ -91,6 +91,13 @@ class PostgresSources(Repository):
         if live is None:
             raise SourceGone("the source of equal bytes ended meanwhile")
         self._link(live, new.file.file_id)
+        # Publication flags the files that are linked by then; one that comes later is as hard to read.
+        self.change(
+            "UPDATE files f SET low_confidence = s.low_confidence FROM sources s WHERE f.tenant_id = :tenant"
+            " AND f.file_id = :file AND s.tenant_id = :tenant AND s.source_id = :source",
+            file=new.file.file_id,
+            source=live,
+        )
         return RegisteredSource(live, created=False)
 
     def _live(self, new: NewSource) -> uuid.UUID | None:
