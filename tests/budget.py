@@ -11,13 +11,13 @@ from pathlib import PurePosixPath
 import pytest
 
 BUDGETS_S = {
-    "unit": 150,
-    "contract": 120,
-    "integration": 400,
-    "sandbox": 100,
-    "celery": 300,
-    "faults": 300,
-    "e2e": 120,
+    "unit": 200,
+    "contract": 200,
+    "integration": 600,
+    "sandbox": 150,
+    "celery": 450,
+    "faults": 400,
+    "e2e": 180,
 }
 
 _spent: defaultdict[str, float] = defaultdict(float)
