@@ -25,11 +25,11 @@ from pipeline.services.ingest.extract import Extract
 from pipeline.services.ingest.ocr import Ocr
 from pipeline.settings import Settings, load
 from pipeline.testing.engines import SCANNED, MemoryOcr, pretend_pdf, pretend_png
-from pipeline.types import GenerationRef, PageMethod, RecognisedPage
+from pipeline.types import GenerationRef, PageMethod, RecognisedPage, WindowText
 from tests.conftest import DatabaseUrls
 from tests.inputs import pdfs
 from tests.inputs.pictures import SENTENCES, page, saved, scan_pdf, text_pdf
-from tests.integration.workshop import LIMITS, PDF, THRESHOLD, Workshop
+from tests.integration.workshop import LIMITS, PDF, THRESHOLD, Parser, Workshop
 from tests.state import State, open_state
 
 PNG = "image/png"
@@ -276,3 +276,37 @@ def test_a_copy_of_an_unsure_document_is_flagged_too(bare: Workshop) -> None:
     copy = bare.upload_again(pretend_png("The quay"), "copy.png", PNG)
     assert copy.sources == (source.source_id,)
     assert copy.low_confidence
+
+
+class Garbling(Parser):
+    """Gives the text of each page that begins with «#» as a font without a map would."""
+
+    def read(self, content: Path, media_type: str, first_page: int, last_page: int) -> WindowText | Failure:
+        read = super().read(content, media_type, first_page, last_page)
+        assert isinstance(read, WindowText)
+        garbled = {line.page for line in read.lines if line.text.startswith("#")}
+        pages = (
+            replace(one, method=PageMethod.SKIPPED, garble=1.0) if one.page in garbled else one for one in read.pages
+        )
+        return replace(read, pages=tuple(pages))
+
+
+def test_garbled_text_that_nothing_better_replaces_is_flagged(bare: Workshop) -> None:
+    bare.parser = Garbling()
+    body = pretend_pdf("The quay is nine metres wide.", "#$%& &$%# #$&")
+    bare.ocr = MemoryOcr(confidence=0.2)
+    worse = bare.ingest(body, "worse.pdf", PDF)
+    assert (worse.status, worse.low_confidence) == ("ready", True)
+    bare.ocr = MemoryOcr(confidence=0.9)
+    replaced = bare.ingest(body + b"\n%%EOF", "replaced.pdf", PDF)
+    assert (replaced.status, replaced.low_confidence) == ("ready", False)
+    bare.ocr = MemoryOcr(installed=False)
+    without = bare.ingest(body + b" \n%%EOF", "without.pdf", PDF)
+    assert (without.status, without.low_confidence) == ("ready", True)
+
+
+def test_garbled_text_alone_is_no_text_layer_without_an_engine(bare: Workshop) -> None:
+    bare.parser = Garbling()
+    bare.ocr = MemoryOcr(installed=False)
+    source = bare.ingest(pretend_pdf("#$%& &$%# #$&", "#%$"), "garbled.pdf", PDF)
+    assert (source.status, code(source)) == ("failed", FailureCode.NO_TEXT_LAYER)

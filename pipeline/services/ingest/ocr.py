@@ -12,6 +12,7 @@ from pipeline.ledger import UnitPlan, Work
 from pipeline.ports import OcrProvider
 from pipeline.services.filecache import FileCache
 from pipeline.services.ingest.handler import FanOut, Finish, UnitFinish, Watch, nothing_to_save
+from pipeline.stages.garble import GARBLED
 from pipeline.stages.ocr import merge, pages_needing_ocr
 from pipeline.types import BlockKind, ExtractedDocument, Page, PageMethod, RecognisedPage
 from pipeline.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -84,7 +85,8 @@ class Ocr:
         read = [page for page in document.pages if page.method in (PageMethod.OCR, PageMethod.MIXED)]
         sure = [page.confidence for page in read if page.confidence is not None]
         confidence = sum(sure) / len(sure) if sure else None
-        low = any(value < self._threshold for value in sure)
+        # Where recognition was worse still, a page keeps the text that its fonts garbled.
+        low = any(value < self._threshold for value in sure) or bool(_garbled(document))
         uow.sources.rate(
             work.ref,
             confidence=confidence,
@@ -96,11 +98,12 @@ class Ocr:
 
     def _do_without(self, uow: UnitOfWork, work: Work, needed: int) -> Failure | None:
         document = ExtractedDocument(uow.documents.blocks(work.ref), uow.documents.pages(work.ref))
-        if not _has_text(document):
-            return _wordless(work, "It has no text layer, and no OCR engine is installed.")
+        garbled = _garbled(document)
+        if not _has_text(document, apart_from=garbled):
+            return _wordless(work, "It has no usable text layer, and no OCR engine is installed.")
         warning = f"{needed} pages have no usable text and were skipped: no OCR engine is installed."
         uow.sources.rate(
-            work.ref, confidence=None, low_confidence=False, warnings=(warning,), blocks=len(document.blocks)
+            work.ref, confidence=None, low_confidence=bool(garbled), warnings=(warning,), blocks=len(document.blocks)
         )
         return None
 
@@ -111,11 +114,18 @@ def _units(pages: Sequence[int]) -> list[UnitPlan]:
     return [UnitPlan(number, part[0], part[-1], part) for number, part in enumerate(parts)]
 
 
-def _has_text(document: ExtractedDocument) -> bool:
+def _has_text(document: ExtractedDocument, apart_from: frozenset[int] = frozenset()) -> bool:
     return any(
         (block.text.strip() or block.table is not None) and not block.hidden and block.kind not in _FURNITURE
         for block in document.blocks
+        if block.page not in apart_from
     )
+
+
+def _garbled(document: ExtractedDocument) -> frozenset[int]:
+    """Pages whose own text is not usable and was not replaced."""
+    kept = (PageMethod.NATIVE, PageMethod.SKIPPED)
+    return frozenset(page.page for page in document.pages if page.garble >= GARBLED and page.method in kept)
 
 
 def _wordless(work: Work, detail: str) -> Failure:
