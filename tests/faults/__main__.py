@@ -18,7 +18,7 @@ from tests.faults.conftest import SEED_VARIABLE
 def main() -> int:
     os.environ.setdefault(SEED_VARIABLE, str(random.randrange(10**6)))
     tests = dict.fromkeys(test.removesuffix("::") for row in ELSEWHERE for test in row.tests)
-    return pytest.main(["tests/faults", *tests, "-q", "-p", "no:xdist", "-p", "tests.faults.report", *sys.argv[1:]])
+    return pytest.main(["tests/faults", *tests, "-p", "no:xdist", "-p", "tests.faults.report", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

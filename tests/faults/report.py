@@ -41,7 +41,11 @@ _lines: dict[tuple[str, str], Line] = {}
 
 
 def pytest_report_header() -> str:
-    return f"seed {os.environ.get(SEED_VARIABLE, '1')} (set {SEED_VARIABLE} to repeat a run)"
+    return f"faults: {_seed()}"
+
+
+def _seed() -> str:
+    return f"{SEED_VARIABLE}={os.environ.get(SEED_VARIABLE, '1')}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,7 +79,7 @@ def _figures(value: object) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    table = Table(title="Faults", show_lines=True)
+    table = Table(title=f"Faults, {_seed()}", show_lines=True)
     for heading in ("fault", "done", "expected", "observed", "verdict"):
         table.add_column(heading, no_wrap=heading in ("fault", "verdict"))
     for line in sorted(_lines.values(), key=lambda line: int(line.number[1:])):
