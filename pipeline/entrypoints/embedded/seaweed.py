@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import uuid
 from pathlib import Path
@@ -67,10 +68,10 @@ class Seaweed:
             "ip.bind": network.LOOPBACK,
             **{_port_option(name): str(port) for name, port in self.ports.items()},
             "filer": "true",
-            "filer.localSocket": str(self._layout.run / "filer.sock"),
+            "filer.localSocket": self._socket("filer"),
             "s3": "true",
             "s3.config": str(self._layout.secrets / "s3_identities.json"),
-            "s3.localSocket": str(self._layout.run / "s3.sock"),
+            "s3.localSocket": self._socket("s3"),
             "s3.iam": "false",
             "s3.port.iceberg": "0",
             "s3.port.lance": "0",
@@ -95,6 +96,10 @@ class Seaweed:
             grace_s=1.0,
             orphan_signal=signal.SIGKILL,
         )
+
+    def _socket(self, kind: str) -> str:
+        """Seen from its working directory: an absolute path could be longer than the 107 bytes a socket's may have."""
+        return os.path.relpath(self._layout.run / f"{kind}.sock", self._layout.s3)
 
     def _signing_keys(self) -> dict[str, str]:
         """Behind S3, filer and volumes answer over HTTP too; with these they want a token that only S3 can sign."""
