@@ -90,13 +90,14 @@ def remaining(stage: Stage) -> tuple[StageSpec, ...]:
 def queue_of(stage: Stage, priority: Priority, *, unit_pages: int = 1, alone: bool = False) -> Queue:
     """The queue a task goes to.
 
-    A document that lost two workers runs ``alone`` on the maintenance queue. Embedding always has
-    its own worker instance, because the model must never be loaded in a forking one.
+    Embedding always has its own worker instance, because the model must never be loaded in a forking one; that
+    instance does one thing at a time. Any other stage of a document that lost two workers runs ``alone`` on the
+    maintenance queue.
     """
-    if alone:
-        return Queue.MAINTENANCE
     if stage is Stage.EMBED:
         return Queue.EMBED
+    if alone:
+        return Queue.MAINTENANCE
     if priority is Priority.INTERACTIVE and unit_pages <= INTERACTIVE_UNIT_PAGES:
         return Queue.INTERACTIVE
     return spec(stage).queue
